@@ -1,0 +1,30 @@
+# make run   install and run DECCS on SYNTH: labels, representation and a picture in out/
+# make test  install and run lint, types, import direction, tests and doc examples
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/installed
+export DECCS_DATA ?= $(wildcard ../shared/data)
+
+.PHONY: run test test-slow lint clean
+
+run: $(STAMP)
+	DECCS_DATA= $(BIN)/python -m deccs --out out
+
+test: lint
+	$(BIN)/pytest
+
+test-slow: $(STAMP)
+	$(BIN)/pytest -m slow
+
+lint: $(STAMP)
+	$(BIN)/ruff check src tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv out build *.egg-info

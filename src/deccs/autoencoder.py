@@ -1,0 +1,83 @@
+"""The autoencoder: ``enc`` embeds a point, ``dec`` gives it back."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from deccs.rows import BLOCK, Rows, Scaler, blocks, dense_block
+
+
+def default_layers(n_points: int, n_features: int) -> tuple[int, ...]:
+    """The paper's encoders, chosen by the size of the data.
+
+    A plane or space needs no more than 20-20 units (SYNTH); up to 2,000 points the network is
+    256-128-64 (MICE), above it is 500-500-2000-10, with an embedding no wider than the data.
+
+    >>> default_layers(2_000, 2), default_layers(552, 77), default_layers(70_000, 784)
+    ((20, 20, 2), (256, 128, 64), (500, 500, 2000, 10))
+    """
+    if n_features <= 3:
+        return 20, 20, n_features
+    hidden = (256, 128, 64) if n_points <= 2_000 else (500, 500, 2000, 10)
+    return *hidden[:-1], min(hidden[-1], n_features)
+
+
+def feed_forward(widths: Sequence[int], dropout: float = 0.0) -> nn.Sequential:
+    """Linear layers with LeakyReLU(0.01) and dropout between them, none after the last."""
+    layers: list[nn.Module] = []
+    for n_in, n_out in pairwise(widths):
+        layers += [nn.Linear(n_in, n_out), nn.LeakyReLU(0.01, inplace=True), nn.Dropout(dropout)]
+    return nn.Sequential(*layers[:-2])
+
+
+class Autoencoder(nn.Module):
+    """An encoder and a decoder; any two modules whose shapes fit each other will do.
+
+    Build the paper's with :meth:`feed_forward`, or bring your own. ``pretrained`` says whether
+    training may be skipped: :func:`deccs.training.pretrain` sets it, and so can you.
+    """
+
+    def __init__(self, encoder: nn.Module, decoder: nn.Module, pretrained: bool = False) -> None:
+        super().__init__()
+        self.encoder, self.decoder, self.pretrained = encoder, decoder, pretrained
+
+    @classmethod
+    def feed_forward(cls, n_features: int, layers: Sequence[int], dropout: float = 0.0) -> Autoencoder:
+        if not layers or any(int(width) != width or width < 1 for width in layers):
+            raise ValueError(f"layers must be the widths of the encoder, each at least 1, got {layers!r}.")
+        widths = (n_features, *(int(width) for width in layers))
+        return cls(feed_forward(widths, dropout), feed_forward(widths[::-1], dropout))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        z = self.encoder(x)            # (batch, n_latent)
+        return z, self.decoder(z)      # ... and (batch, n_features)
+
+
+@torch.no_grad()
+def encode(autoencoder: Autoencoder, rows: Rows, index: torch.Tensor | None = None) -> torch.Tensor:
+    """Embed some rows (all by default): (n_rows, n_latent), float32, on the CPU."""
+    autoencoder.eval()
+    wanted = blocks(len(rows) if index is None else len(index))
+    parts = [autoencoder.encoder(rows[block if index is None else index[block]]).cpu() for block in wanted]
+    return torch.cat(parts)
+
+
+@torch.no_grad()
+def encode_exactly(autoencoder: Autoencoder, X: Any, scaler: Scaler) -> Iterator[np.ndarray]:
+    """Embed raw rows block by block in double precision.
+
+    A float32 matrix product gives a row another last digit in another batch. Whoever predicts
+    one point alone must get what it got among thousands, so public results are computed so.
+    """
+    encoder = copy.deepcopy(autoencoder.encoder).double().eval()  # a copy: other threads may be predicting too
+    device = next(autoencoder.parameters()).device
+    for index in blocks(X.shape[0], BLOCK // 4):
+        block = torch.from_numpy(scaler(dense_block(X, index)))
+        yield encoder(block.to(device)).cpu().numpy()

@@ -1,0 +1,75 @@
+"""The members' linear classifiers g_i, all in one matrix."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from deccs.losses import cross_entropy
+from deccs.training import Best, endless_batches
+
+NEVER = -1e9  # the bias of a padded cluster: its probability is 0 and stays 0
+
+
+class Classifiers(nn.Module):
+    """``softmax(W_i z + b_i)`` for every member i, padded to the largest number of clusters."""
+
+    def __init__(self, n_latent: int, n_clusters: list[int]) -> None:
+        super().__init__()
+        widest = max(n_clusters)
+        self.n_clusters = list(n_clusters)
+        self.weight = nn.Parameter(torch.zeros(len(n_clusters), widest, n_latent))
+        self.bias = nn.Parameter(torch.zeros(len(n_clusters), widest))
+        with torch.no_grad():
+            for member, k in enumerate(n_clusters):
+                self.bias[member, k:] = NEVER
+
+    def forward(self, z: torch.Tensor) -> torch.Tensor:
+        """Logits: (batch, n_latent) -> (batch, n_members, n_clusters)."""
+        n_members, widest, n_latent = self.weight.shape
+        flat = torch.addmm(self.bias.view(-1), z, self.weight.view(-1, n_latent).T)
+        return flat.view(-1, n_members, widest)
+
+
+def classify(
+    Z: torch.Tensor,
+    labels: torch.Tensor,
+    train: torch.Tensor,
+    held_out: torch.Tensor,
+    generator: torch.Generator,
+    *,
+    learning_rate: float = 0.1,
+    batch_size: int = 256,
+    max_steps: int = 1_000,
+    check_every: int = 25,
+    patience: int = 4,
+) -> Classifiers:
+    """Train linear heads to tell the clusters of every member from the frozen embedding.
+
+    Z is (n_sample, n_latent), labels (n_sample, n_members). The heads learn on standardised
+    columns, so that one learning rate fits every embedding, and are folded back to Z after.
+    The weights with the least held-out loss stay.
+    """
+    mean, deviation = Z.mean(0), Z.std(0).clamp(min=1e-6)
+    standard = (Z - mean) / deviation
+    n_clusters = [int(k) for k in labels.max(0).values + 1]
+    heads = Classifiers(Z.shape[1], n_clusters)
+    optimiser = torch.optim.SGD(heads.parameters(), lr=learning_rate, momentum=0.9)
+    best = Best(heads)
+    batches = endless_batches(train, batch_size, generator)
+    for step in range(max_steps):
+        batch = next(batches)
+        loss = cross_entropy(heads(standard[batch]), labels[batch]).sum()
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        optimiser.step()
+        if (step + 1) % check_every == 0:
+            with torch.no_grad():
+                best.offer(float(cross_entropy(heads(standard[held_out]), labels[held_out]).sum()))
+            if best.age >= patience:
+                break
+    best.restore()
+    with torch.no_grad():  # W (z - mean) / deviation + b  =  (W / deviation) z + (b - W mean / deviation)
+        heads.weight /= deviation
+        heads.bias -= heads.weight @ mean
+    return heads

@@ -1,0 +1,261 @@
+"""The ensemble: members, and the base partitions they make of an embedding."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.cluster.hierarchy import linkage
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
+from sklearn.mixture import GaussianMixture
+
+from deccs.agreement import NOISE, align_labels
+from deccs.seeds import seed_for
+
+Member = tuple[str, Any]  # (name, anything with fit_predict) or (name, labels of all points)
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """What the members in place say of a sample, numbered alike."""
+
+    names: tuple[str, ...]
+    labels: np.ndarray  # (n_members, n_sample), from 0, -1 for "takes no part"
+
+    @property
+    def n_clusters(self) -> list[int]:
+        return [int(partition.max()) + 1 for partition in self.labels]
+
+
+class MemberWarning(UserWarning):
+    """A member was left out of a round."""
+
+
+def default_members(n_clusters: int) -> list[Member]:
+    """The paper's heterogeneous ensemble: k-means, spectral, agglomerative, Gaussian mixture."""
+    return [
+        ("kmeans", KMeans(n_clusters, n_init=10)),
+        ("spectral", NeighbourSpectral(n_clusters)),
+        ("agglomerative", Agglomerative(n_clusters)),
+        ("mixture", GaussianMixture(n_clusters, covariance_type="full", reg_covar=1e-5, n_init=3)),
+    ]
+
+
+class NeighbourSpectral(ClusterMixin, BaseEstimator):
+    """scikit-learn's spectral clustering on the graph of 10 nearest neighbours, fewer on tiny samples."""
+
+    def __init__(self, n_clusters: int = 8, n_neighbors: int = 10, random_state: int | None = None) -> None:
+        self.n_clusters, self.n_neighbors, self.random_state = n_clusters, n_neighbors, random_state
+
+    def fit(self, X: np.ndarray, y: object = None) -> NeighbourSpectral:
+        spectral = SpectralClustering(
+            self.n_clusters,
+            affinity="nearest_neighbors",
+            n_neighbors=min(self.n_neighbors, len(X) - 1),
+            random_state=self.random_state,
+        )
+        with warnings.catch_warnings():  # separated clusters make a graph in parts: what we hope for
+            warnings.filterwarnings("ignore", message="Graph is not fully connected")
+            self.labels_ = spectral.fit_predict(X)
+        return self
+
+
+class Agglomerative(ClusterMixin, BaseEstimator):
+    """Agglomerative clustering whose linkage follows from the data.
+
+    Single linkage is right where gaps part the clusters, whatever their shape, and useless where
+    they touch. ``linkage="auto"`` takes it if cutting at the widest gaps leaves ``n_clusters``
+    parts of at least ``share`` of an even part each, and Ward's otherwise. The paper chose single
+    linkage by hand for its synthetic sets; this needs no hand.
+    """
+
+    def __init__(self, n_clusters: int = 8, linkage: str = "auto", share: float = 0.5) -> None:
+        self.n_clusters, self.linkage, self.share = n_clusters, linkage, share
+
+    def fit(self, X: np.ndarray, y: object = None) -> Agglomerative:
+        labels = None
+        if self.linkage == "auto":
+            labels = parts_between_gaps(X, self.n_clusters, int(self.share * len(X) / self.n_clusters))
+        self.linkage_ = ("ward" if labels is None else "single") if self.linkage == "auto" else self.linkage
+        if labels is None:
+            labels = AgglomerativeClustering(self.n_clusters, linkage=self.linkage_).fit_predict(X)
+        self.labels_ = labels
+        return self
+
+
+def parts_between_gaps(X: np.ndarray, n_parts: int, min_size: int) -> np.ndarray | None:
+    """Cut the single-linkage tree at its widest gaps between parts of at least ``min_size`` points.
+
+    A merge of two large parts is a gap; a merge that only takes in stray points is not. None if
+    there are fewer than ``n_parts - 1`` gaps: single linkage then has no answer.
+
+    >>> parts_between_gaps(np.array([[0.], [1], [2], [9], [10], [11], [20]]), n_parts=2, min_size=3)
+    array([0, 0, 0, 1, 1, 1, 1])
+    """
+    tree = linkage(X, "single")                                    # (n - 1, 4), merges from near to far
+    n = len(X)
+    left, right = tree[:, 0].astype(int), tree[:, 1].astype(int)
+    size = np.concatenate([np.ones(n), tree[:, 3]])
+    gaps = np.flatnonzero(np.minimum(size[left], size[right]) >= max(min_size, 1))
+    if len(gaps) < n_parts - 1:
+        return None
+    kept = np.setdiff1d(np.arange(n - 1), gaps[len(gaps) - (n_parts - 1) :])
+    # A tree node and what was merged into it belong together, unless the merge is cut.
+    parents = np.concatenate([kept, kept]) + n
+    children = np.concatenate([left[kept], right[kept]])
+    graph = coo_array((np.ones(len(parents)), (parents, children)), shape=(2 * n - 1, 2 * n - 1))
+    return canonical(connected_components(graph, directed=False)[1][:n])
+
+
+def canonical(labels: np.ndarray) -> np.ndarray:
+    """Number the clusters by first appearance, so that names given by a member change nothing.
+
+    >>> canonical(np.array([7, 7, -1, 2, 7]))
+    array([ 0,  0, -1,  1,  0])
+    """
+    names, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.argsort(np.where(names == NOISE, -1, first))
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[order] = np.arange(len(names)) - (NOISE in names)
+    return rank[inverse.reshape(-1)]
+
+
+def without_small_clusters(labels: np.ndarray, min_size: int) -> np.ndarray:
+    """Points of clusters below ``min_size`` become noise.
+
+    >>> without_small_clusters(np.array([0, 0, 0, 1]), min_size=2)
+    array([ 0,  0,  0, -1])
+    """
+    labels = canonical(labels)
+    sizes = np.bincount(labels[labels != NOISE], minlength=1)
+    return canonical(np.where((labels == NOISE) | (sizes[labels] < min_size), NOISE, labels))
+
+
+def smallest_cluster(n_sample: int, n_clusters: int, wanted: int = 6) -> int:
+    """Clusters of five or fewer do not count; on small samples the limit shrinks with them.
+
+    >>> smallest_cluster(5_000, 10), smallest_cluster(30, 3), smallest_cluster(8, 4)
+    (6, 2, 1)
+    """
+    return max(1, min(wanted, n_sample // (5 * n_clusters)))
+
+
+def is_labelling(member: Any) -> bool:
+    return not hasattr(member, "fit_predict")
+
+
+def check_members(members: Sequence[Member], n_points: int) -> list[Member]:
+    """Pairs (name, clusterer or labels), at least two, no name twice."""
+    if isinstance(members, str) or not all(
+        isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str) for pair in members
+    ):
+        raise ValueError(
+            "members must be a list of pairs like ('kmeans', KMeans(10)); a clusterer needs fit_predict, "
+            f"a labelling is an array of one label per point. Got {members!r}."
+        )
+    names = [name for name, _ in members]
+    if len(set(names)) < len(names):
+        raise ValueError(f"Each member needs a name of its own, got {names}.")
+    if len(names) < 2:
+        raise ValueError(
+            f"Agreement needs at least two ensemble members, got {len(names)}: {names}. "
+            "Add a clusterer, or run the single one on transform(X) of a fit with n_rounds=0."
+        )
+    checked: list[Member] = []
+    for name, member in members:
+        if isinstance(member, type):
+            raise ValueError(f"Member {name!r} is the class {member.__name__}; give an object: {member.__name__}(...).")
+        if is_labelling(member):
+            member = as_labelling(name, member, n_points)
+        checked.append((name, member))
+    return checked
+
+
+def as_labelling(name: str, labels: Any, n_points: int) -> np.ndarray:
+    """A labelling made elsewhere: NaN, None and -1 mean no label."""
+    try:
+        given = np.asarray(labels)
+        if given.dtype.kind == "f":
+            given = np.where(np.isnan(given), NOISE, given)
+        flat = given.reshape(-1)
+        names, numbers = np.unique(flat.astype(str), return_inverse=True)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Member {name!r} has no fit_predict and is no array of labels: {labels!r}.") from error
+    if given.ndim != 1 or len(flat) != n_points:
+        raise ValueError(
+            f"Member {name!r} must have fit_predict or be one label per point, shape ({n_points},); "
+            f"got {type(labels).__name__} of shape {given.shape}."
+        )
+    none = np.isin(names, ["-1", "-1.0", "nan", "None"])
+    return canonical(np.where(none[numbers], NOISE, numbers))
+
+
+def cluster(
+    members: Sequence[Member],
+    Z: np.ndarray,
+    sample: np.ndarray,
+    root: int,
+    *,
+    min_cluster_size: int = 6,
+    n_jobs: int | None = None,
+) -> Partitions:
+    """Let every member cluster the embedded sample.
+
+    Each dimension is standardised on the sample first, as in the authors' program. A member that
+    fails or finds fewer than two clusters is left out with a warning; two must remain.
+    """
+    deviation = Z.std(axis=0)
+    standard = ((Z - Z.mean(axis=0)) / np.where(deviation > 1e-9, deviation, 1)).astype(np.float64)
+    answers = Parallel(n_jobs=n_jobs)(
+        delayed(ask)(name, member, standard, sample, seed_for(root, name)) for name, member in members
+    )
+    names, partitions = [], []
+    for (name, _), (answer, complaint) in zip(members, answers, strict=True):
+        if answer is not None:
+            n_found = len(np.unique(answer[answer != NOISE]))
+            labels = without_small_clusters(answer, smallest_cluster(len(Z), max(n_found, 1), min_cluster_size))
+            if labels.max() >= 1:
+                names.append(name)
+                partitions.append(align_labels(labels, partitions[0]) if partitions else labels)
+                continue
+            complaint = f"it found {n_found} cluster(s), and two of at least {min_cluster_size} points are needed"
+        warnings.warn(f"Member {name!r} is left out of this round: {complaint}.", MemberWarning, stacklevel=2)
+    if len(names) < 2:
+        raise ValueError(
+            f"Only {len(names)} of {len(members)} members gave a partition; agreement needs two. "
+            "The warnings above say why; other members, fewer clusters or a larger sample may help."
+        )
+    return Partitions(tuple(names), np.stack([canonical_if_sparse(labels) for labels in partitions]))
+
+
+def canonical_if_sparse(labels: np.ndarray) -> np.ndarray:
+    """Close gaps in the numbering that alignment to a partition with more clusters leaves."""
+    used = np.unique(labels[labels != NOISE])
+    if len(used) == used[-1] + 1:
+        return labels
+    return np.where(labels == NOISE, NOISE, np.searchsorted(used, labels))
+
+
+def ask(
+    name: str, member: Any, Z: np.ndarray, sample: np.ndarray, seed: int
+) -> tuple[np.ndarray | None, str]:
+    """One member's labels of the sample, or None and why not."""
+    if is_labelling(member):
+        return member[sample], ""
+    try:
+        fresh = clone(member, safe=False)
+        if "random_state" in getattr(fresh, "get_params", dict)() and fresh.get_params()["random_state"] is None:
+            fresh.set_params(random_state=seed)
+        labels = np.asarray(fresh.fit_predict(Z))
+        if labels.shape != (len(Z),):
+            return None, f"fit_predict returned shape {labels.shape} for {len(Z)} points"
+        return labels.astype(np.int64), ""
+    except Exception as error:  # a user's member may raise anything; the others go on
+        return None, f"{type(error).__name__}: {error}"

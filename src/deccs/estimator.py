@@ -1,0 +1,377 @@
+"""DECCS: from an array to a consensus clustering, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.cluster import KMeans
+from sklearn.utils.validation import check_is_fitted
+
+from deccs.agreement import majority_map
+from deccs.autoencoder import Autoencoder, default_layers, encode, encode_exactly
+from deccs.classifiers import Classifiers, classify
+from deccs.ensemble import Member, canonical, check_members, default_members
+from deccs.inputs import as_table, output_dtype
+from deccs.progress import Display
+from deccs.rounds import Consensus, Round, RoundSettings, learn_consensus, split_sample
+from deccs.rows import Rows, fit_scaler
+from deccs.seeds import generator_for, root_seed, seed_for, torch_seeded
+from deccs.training import Epoch, Pretraining, pretrain, search_pretraining
+
+
+class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    """Deep Embedded Clustering with Consensus representationS (ICDM 2022).
+
+    An autoencoder embeds the data, an ensemble of different clusterers clusters the embedding,
+    and round after round the embedding is changed until the members agree.
+
+    Parameters
+    ----------
+    n_clusters : int or None, default=8
+        Number of clusters of the result and of the default members. None takes the number most
+        members have; it needs ``members``.
+    members : list of (name, clusterer) pairs, default=None
+        Anything with ``fit_predict``, with any number of clusters; noise (-1) takes no part in that
+        member's losses. An array of one label per point is a member too. None: k-means, spectral
+        clustering, agglomerative clustering and a Gaussian mixture.
+    autoencoder : Autoencoder, (encoder, decoder) or None
+        Your own modules. One with ``pretrained=True`` is used as it is; it is copied, never changed.
+    layers : tuple of int or "auto"
+        Widths of the encoder, the last being the embedding; the decoder mirrors it. "auto" follows
+        from the size of the data, see :func:`deccs.autoencoder.default_layers`.
+    dropout : float, default=0
+    pretraining : Pretraining or None
+        Epochs, batch size, rate, noise, schedule, layer-wise stages.
+    pretraining_grid : dict of lists or None
+        Fields of ``Pretraining``, ``layers`` or ``dropout`` to choose by held-out reconstruction error.
+    n_rounds : int, default=10
+        T; 0 gives the plain autoencoder with its ensemble.
+    tolerance : float or None
+        Stop when the agreement changes by less than this (the paper's tau). None runs all rounds;
+        either way the round of highest agreement is the result.
+    sample_size : "auto", int or float
+        Points the members cluster in a round, as a number or a share. "auto" is the paper's: half
+        up to 11,000 points, 8 % above.
+    n_steps, batch_size, learning_rate, learning_rate_decay
+        The update: SGD with momentum 0.9, at most ``n_steps`` per round.
+    lambda_cons : float or "auto"
+        Weight of the consensus loss. "auto" is the inverse variance of the first embedding, which
+        makes the loss independent of its scale.
+    lambda_rec, lambda_ce : float, default=1
+        Weights of reconstruction and classification.
+    centre : "mean" or "median"
+    use_unclustered, weight_by_probability, ramp_up : bool, default=True
+        The paper's three heuristics.
+    min_cluster_size : int, default=6
+        Smaller clusters take no part in their round; shrinks on small samples.
+    scale : "auto", "global", "columns" or None
+        "auto": one mean and deviation where all columns share one range (pixels), else per column;
+        data that is already so is left alone.
+    n_jobs : int or None
+        Members that run at the same time.
+    device : str, default="auto"
+    random_state : int, RandomState or None
+        Fixes everything: two fits give the same bits.
+    verbose : bool, default=False
+    callbacks : list
+        Functions that get every :class:`~deccs.rounds.Round`, or objects with ``on_round`` and ``on_epoch``.
+
+    Attributes
+    ----------
+    labels_ : (n_points,) the consensus clustering
+    agreement_ : float, average pairwise NMI of the members in the best round
+    best_round_ : int
+    rounds_ : list of Round
+    member_names_ : the members in place in the best round
+    autoencoder_ : the consensus representation function (its ``encoder``)
+    n_clusters_ : int
+    n_iter_ : rounds run
+
+    Examples
+    --------
+    >>> from deccs import DECCS, datasets
+    >>> X, y = datasets.make_rings(n_per_cluster=60, random_state=0)
+    >>> model = DECCS(n_clusters=2, n_rounds=1, n_steps=20, random_state=0).fit(X)
+    >>> model.labels_.shape, model.transform(X).shape, bool((model.predict(X) == model.labels_).all())
+    ((120,), (120, 2), True)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int | None = 8,
+        *,
+        members: Sequence[Member] | None = None,
+        autoencoder: Autoencoder | tuple[Any, Any] | None = None,
+        layers: Sequence[int] | str = "auto",
+        dropout: float = 0.0,
+        pretraining: Pretraining | None = None,
+        pretraining_grid: Mapping[str, Sequence[Any]] | None = None,
+        n_rounds: int = 10,
+        tolerance: float | None = None,
+        sample_size: int | float | str = "auto",
+        n_steps: int = RoundSettings.n_steps,
+        batch_size: int = RoundSettings.batch_size,
+        learning_rate: float = RoundSettings.learning_rate,
+        learning_rate_decay: float = 0.9,
+        lambda_cons: float | str = "auto",
+        lambda_rec: float = 1.0,
+        lambda_ce: float = 1.0,
+        centre: str = "mean",
+        use_unclustered: bool = True,
+        weight_by_probability: bool = True,
+        ramp_up: bool = True,
+        min_cluster_size: int = 6,
+        scale: str | None = "auto",
+        n_jobs: int | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+        callbacks: Sequence[Any] | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.members = members
+        self.autoencoder = autoencoder
+        self.layers = layers
+        self.dropout = dropout
+        self.pretraining = pretraining
+        self.pretraining_grid = pretraining_grid
+        self.n_rounds = n_rounds
+        self.tolerance = tolerance
+        self.sample_size = sample_size
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.learning_rate_decay = learning_rate_decay
+        self.lambda_cons = lambda_cons
+        self.lambda_rec = lambda_rec
+        self.lambda_ce = lambda_ce
+        self.centre = centre
+        self.use_unclustered = use_unclustered
+        self.weight_by_probability = weight_by_probability
+        self.ramp_up = ramp_up
+        self.min_cluster_size = min_cluster_size
+        self.scale = scale
+        self.n_jobs = n_jobs
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def fit(self, X: Any, y: object = None) -> DECCS:
+        """Learn the consensus representation and the clustering. ``y`` is ignored."""
+        X = as_table(self, X, reset=True)
+        root = root_seed(self.random_state)
+        settings = self._round_settings()
+        members = self._members(X.shape[0])
+        self.scaler_ = fit_scaler(X, self.scale)
+        rows = Rows(X, self.scaler_, pick_device(self.device))
+
+        with Display(self.n_rounds) if self.verbose else nullcontext() as display:
+            listeners = [*(self.callbacks or []), *([display] if display else [])]
+            start = self._pretrained_autoencoder(rows, root, tell(listeners, "on_epoch"))
+            result = learn_consensus(start, rows, members, settings, root, tell(listeners, "on_round"))
+        self._remember(result, rows, root)
+        self.labels_ = self.predict(X)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The consensus representation of X: (n_points, n_latent)."""
+        X = self._checked(X)
+        return np.concatenate(list(self._embedded(X))).astype(output_dtype(X), copy=False)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The cluster of each point, new or old."""
+        X = self._checked(X)
+        return np.concatenate([logits(self.label_classifier_, Z)[:, 0].argmax(1) for Z in self._embedded(X)])
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each cluster: (n_points, n_clusters_)."""
+        X = self._checked(X)
+        return np.concatenate([probabilities(self.label_classifier_, Z)[:, 0] for Z in self._embedded(X)])
+
+    def members_predict(self, X: Any) -> np.ndarray:
+        """What each member says, numbered alike: (n_members, n_points), in the order of ``member_names_``."""
+        X = self._checked(X)
+        return np.concatenate([logits(self.classifiers_, Z).argmax(2).T for Z in self._embedded(X)], axis=1)
+
+    def consensus_confidence(self, X: Any) -> np.ndarray:
+        """How far the members agree with the label of each point: (n_points,), 1 where all are sure of it.
+
+        The mean over members of the probability that their classifier gives to those of its
+        clusters that belong to the point's cluster.
+        """
+        X = self._checked(X)
+        parts = []
+        for Z in self._embedded(X):
+            label = logits(self.label_classifier_, Z)[:, 0].argmax(1)                  # (block,)
+            belongs = self._cluster_map[None] == label[:, None, None]                  # (block, n_members, widest)
+            parts.append((probabilities(self.classifiers_, Z) * belongs).sum(2).mean(1))
+        return np.concatenate(parts)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.classifiers_.weight.shape[2])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _round_settings(self) -> RoundSettings:
+        for name, least in {"n_rounds": 0, "n_steps": 1, "batch_size": 2, "min_cluster_size": 1}.items():
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < least:
+                raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+        names = RoundSettings.__dataclass_fields__
+        return RoundSettings(**{name: getattr(self, name) for name in names if hasattr(self, name)})
+
+    def _members(self, n_points: int) -> list[Member]:
+        k = self.n_clusters
+        if k is not None and (not isinstance(k, int | np.integer) or k < 1):
+            raise ValueError(f"n_clusters must be a whole number of at least 1, or None, got {k!r}.")
+        if k is not None and k > n_points:
+            raise ValueError(f"n_clusters={k} is more than the number of points, n_samples={n_points}. Ask for fewer.")
+        if self.members is not None:
+            return check_members(self.members, n_points)
+        if k is None:
+            raise ValueError("n_clusters=None takes the number most members have: give members, or n_clusters.")
+        if k < 2:
+            raise ValueError("DECCS needs at least two clusters to find, got n_clusters=1.")
+        return default_members(int(k))
+
+    def _pretrained_autoencoder(
+        self, rows: Rows, root: int, on_epoch: Callable[[Epoch], None]
+    ) -> Autoencoder:
+        settings = self.pretraining or Pretraining()
+
+        def build(choice: Mapping[str, Any]) -> Autoencoder:
+            layers = choice.get("layers", self.layers)
+            if isinstance(layers, str):
+                if layers != "auto":
+                    raise ValueError(f"layers must be 'auto' or a tuple of widths, got {layers!r}.")
+                layers = default_layers(len(rows), rows.n_features)
+            with torch_seeded(root, "initial weights"):
+                return Autoencoder.feed_forward(
+                    rows.n_features, layers, choice.get("dropout", self.dropout)
+                ).to(rows.device)
+
+        if self.autoencoder is None:
+            choice: dict[str, Any] = {}
+            if self.pretraining_grid:
+                choice, self.pretraining_search_ = search_pretraining(build, rows, self.pretraining_grid, settings, root)
+                changes = {name: value for name, value in choice.items() if hasattr(settings, name)}
+                settings = replace(settings, **changes)
+            autoencoder = build(choice)
+        else:
+            own = self.autoencoder
+            own = own if isinstance(own, Autoencoder) else Autoencoder(*own)
+            autoencoder = copy.deepcopy(own).float().to(rows.device)
+            check_shapes(autoencoder, rows)
+        if not autoencoder.pretrained:
+            pretrain(autoencoder, rows, settings, root, on_epoch)
+        return autoencoder
+
+    def _remember(self, result: Consensus, rows: Rows, root: int) -> None:
+        """Learned attributes, among them the classifier the labels come from."""
+        self.autoencoder_, self.classifiers_ = result.autoencoder, result.classifiers
+        self.rounds_, self.best_round_ = result.rounds, result.best_round
+        self.n_iter_ = len(result.rounds)
+        best: Round = result.rounds[result.best_round]
+        self.agreement_, self.member_names_ = best.agreement, best.member_names
+
+        found = result.classifiers.n_clusters
+        self.n_clusters_ = int(self.n_clusters or Counter(found).most_common(1)[0][0])
+        sample = torch.from_numpy(best.sample)
+        Z = encode(result.autoencoder, rows, sample)                                   # (n_sample, n_latent)
+        if set(found) == {self.n_clusters_}:
+            self.label_source_ = best.member_names[0]
+            self.label_classifier_ = only_member(result.classifiers, 0)
+        else:
+            # Members of different k: k-means with the wanted one on the consensus representation,
+            # and a classifier of its own to carry it to all other points (Section IV-E).
+            self.label_source_ = "kmeans on the consensus representation"
+            self.label_classifier_ = self._kmeans_classifier(Z, root)
+        label = logits(self.label_classifier_, Z.double().numpy())[:, 0].argmax(1)     # (n_sample,)
+        said = logits(self.classifiers_, Z.double().numpy()).argmax(2)                 # (n_sample, n_members)
+        widest = self.classifiers_.weight.shape[1]
+        self._cluster_map = np.stack([majority_map(member, label, widest) for member in said.T])
+
+    def _kmeans_classifier(self, Z: torch.Tensor, root: int) -> Classifiers:
+        kmeans = KMeans(self.n_clusters_, n_init=10, random_state=seed_for(root, "labels"))
+        partition = canonical(kmeans.fit_predict(Z.numpy()).astype(np.int64))[None]    # (1, n_sample)
+        train, held_out = split_sample(partition, 0.2, generator_for(root, "labels", "split"))
+        return classify(Z, torch.from_numpy(partition.T.copy()), train, held_out, generator_for(root, "labels"))
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self, "classifiers_")
+        return as_table(self, X, reset=False)
+
+    def _embedded(self, X: Any) -> Iterator[np.ndarray]:
+        return encode_exactly(self.autoencoder_, X, self.scaler_)
+
+
+def logits(classifiers: Classifiers, Z: np.ndarray) -> np.ndarray:
+    """(n, n_latent) -> (n, n_members, widest), in double precision."""
+    weight = classifiers.weight.detach().double().cpu().numpy()
+    bias = classifiers.bias.detach().double().cpu().numpy()
+    return np.einsum("nd,mkd->nmk", Z, weight) + bias
+
+
+def probabilities(classifiers: Classifiers, Z: np.ndarray) -> np.ndarray:
+    values = logits(classifiers, Z)
+    values = np.exp(values - values.max(axis=2, keepdims=True))
+    return values / values.sum(axis=2, keepdims=True)
+
+
+def only_member(classifiers: Classifiers, member: int) -> Classifiers:
+    """The classifier of one member by itself."""
+    k = classifiers.n_clusters[member]
+    single = Classifiers(classifiers.weight.shape[2], [k])
+    with torch.no_grad():
+        single.weight[0], single.bias[0] = classifiers.weight[member, :k], classifiers.bias[member, :k]
+    return single
+
+
+def tell(listeners: Sequence[Any], event: str) -> Callable[[Any], None]:
+    """Hand an event to everyone who listens; a plain function listens to rounds."""
+
+    def call(record: Any) -> None:
+        for listener in listeners:
+            if hasattr(listener, event):
+                getattr(listener, event)(record)
+            elif event == "on_round" and callable(listener):
+                listener(record)
+
+    return call
+
+
+def pick_device(device: str) -> str:
+    if device != "auto":
+        return device
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+@torch.no_grad()
+def check_shapes(autoencoder: Autoencoder, rows: Rows) -> None:
+    """A user's own modules must map (n, n_features) to (n, n_latent) and back."""
+    x = rows[slice(0, 2)]
+    try:
+        z, back = autoencoder.eval()(x)
+    except RuntimeError as error:
+        raise ValueError(f"The autoencoder does not take rows of {rows.n_features} columns: {error}") from error
+    if z.ndim != 2 or back.shape != x.shape:
+        raise ValueError(
+            f"The encoder must give (n, n_latent) and the decoder (n, {rows.n_features}); "
+            f"got {tuple(z.shape)} and {tuple(back.shape)} for n = {len(x)}."
+        )

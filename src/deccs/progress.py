@@ -1,0 +1,62 @@
+"""A live display of a fit: pretraining, then a row per round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from deccs.rounds import Round
+from deccs.training import Epoch
+
+
+class Listener(Protocol):
+    """What a callback may have; a plain function gets the rounds only."""
+
+    def on_epoch(self, epoch: Epoch) -> None: ...
+    def on_round(self, finished: Round) -> None: ...
+
+
+class Display:
+    """Progress bars with the time left, and a line per round above them.
+
+    ``extra`` adds words to a round's line, e.g. scores against a known truth.
+    """
+
+    def __init__(self, n_rounds: int, console: Console | None = None,
+                 extra: Callable[[Round], str] = lambda finished: "") -> None:
+        self.n_rounds, self.extra = n_rounds, extra
+        self.progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console or Console(stderr=True),
+        )
+        self.stages: dict[str, int] = {}
+
+    def __enter__(self) -> Display:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.progress.stop()
+
+    def on_epoch(self, epoch: Epoch) -> None:
+        task = self._task(f"pretraining, {epoch.stage}", epoch.n_epochs)
+        self.progress.update(task, completed=epoch.number,  # type: ignore[arg-type]
+                             description=f"pretraining, {epoch.stage}: error {epoch.error:.4f}")
+
+    def on_round(self, finished: Round) -> None:
+        task = self._task("rounds", self.n_rounds + 1)
+        losses = finished.losses
+        words = [f"round {finished.number:2d}  agreement {finished.agreement:.3f}"]
+        if losses is not None:
+            words.append(f"loss {losses.total:.4f} (rec {losses.reconstruction:.4f}, "
+                         f"CE {losses.classification:.4f}, cons {losses.consensus:.4f})")
+        self.progress.console.print("  ".join([*words, self.extra(finished)]).rstrip(), highlight=False)
+        self.progress.update(task, completed=finished.number + 1)  # type: ignore[arg-type]
+
+    def _task(self, name: str, total: int) -> int:
+        if name not in self.stages:
+            self.stages[name] = self.progress.add_task(name, total=total)
+        return self.stages[name]

@@ -1,0 +1,317 @@
+"""Algorithm 1 of the paper: round after round, until the members agree.
+
+One round: sample -> embed -> cluster -> classify -> agree -> update.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+
+from deccs.agreement import average_agreement, member_weights, pairwise_agreement
+from deccs.autoencoder import Autoencoder, encode
+from deccs.classifiers import Classifiers, classify
+from deccs.ensemble import Member, Partitions, cluster
+from deccs.losses import LossParts, cluster_centres, consensus, cross_entropy, move_centres, ramp_up
+from deccs.rows import Rows, blocks
+from deccs.seeds import generator_for, seed_for, torch_seeded
+from deccs.training import Best, endless_batches, threads_for
+
+
+@dataclass(frozen=True)
+class RoundSettings:
+    """What the paper leaves to the user. One set for all data."""
+
+    n_rounds: int = 10                   # T; 0 is the plain autoencoder with its ensemble
+    tolerance: float | None = None       # tau: stop when the agreement changes by less; None: run all rounds
+    sample_size: int | float | str = "auto"
+    n_steps: int = 300                   # ITER
+    batch_size: int = 256                # of clustered points, and as many unclustered ones
+    learning_rate: float = 0.03
+    learning_rate_decay: float = 0.9     # per round
+    lambda_cons: float | str = "auto"
+    lambda_rec: float = 1.0              # 0 in the paper's second variant
+    lambda_ce: float = 1.0               # 0 only for the ablation
+    centre: str = "mean"                 # or "median"
+    moving_centres: bool = True          # the authors' program; the paper's text holds them fixed
+    use_unclustered: bool = True         # first heuristic: predicted labels of the points outside the sample
+    weight_by_probability: bool = True   # second heuristic
+    ramp_up: bool = True                 # third heuristic
+    rec_by_disagreement: bool = True     # reconstruction times (1 - agreement): the authors' program
+    held_out: float = 0.5                # share of the sample that only decides when to stop
+    patience: int = 3                    # checks of the held-out loss without a better one
+    min_cluster_size: int = 6            # smaller clusters take no part in their round
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.centre not in ("mean", "median"):
+            raise ValueError(f"centre must be 'mean' or 'median', got {self.centre!r}.")
+
+
+@dataclass(frozen=True)
+class Round:
+    """What happened in one round."""
+
+    number: int
+    sample: np.ndarray                   # (n_sample,) row numbers
+    member_names: tuple[str, ...]        # the members in place
+    base_partitions: np.ndarray          # (n_members, n_sample), -1 for "takes no part"
+    agreement_matrix: np.ndarray         # (n_members, n_members), ones on the diagonal
+    agreement: float                     # mean over pairs
+    weights: np.ndarray                  # (n_members,) lambda_i
+    consensus_weight: float              # w(t), 0 where no update followed
+    losses: LossParts | None = None      # means over the update that followed, None after the last clustering
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """The state of the round with the highest agreement, and the history."""
+
+    autoencoder: Autoencoder
+    classifiers: Classifiers
+    best_round: int
+    rounds: list[Round]
+
+
+def learn_consensus(
+    autoencoder: Autoencoder,
+    rows: Rows,
+    members: Sequence[Member],
+    settings: RoundSettings,
+    root: int,
+    on_round: Callable[[Round], None] = lambda finished: None,
+) -> Consensus:
+    """Run the rounds; ``autoencoder`` itself is not changed."""
+    autoencoder = copy.deepcopy(autoencoder)
+    rounds: list[Round] = []
+    best: Consensus | None = None
+    lambda_cons = 0.0
+    for number in range(settings.n_rounds + 1):
+        seed = seed_for(root, "round", number)
+        clock = Clock()
+        sample = draw_sample(len(rows), settings.sample_size, seed)             # (n_sample,)
+        Z = encode(autoencoder, rows, sample)                                   # (n_sample, n_latent)
+        clock.lap("embed")
+        partitions = cluster(members, Z.numpy(), sample.numpy(), seed,
+                             min_cluster_size=settings.min_cluster_size, n_jobs=settings.n_jobs)
+        clock.lap("cluster")
+        labels = torch.from_numpy(partitions.labels.T.copy())                   # (n_sample, n_members)
+        train, held_out = split_sample(partitions.labels, settings.held_out, generator_for(seed, "split"))
+        classifiers = classify(Z, labels, train, held_out, generator_for(seed, "classify"))
+        clock.lap("classify")
+        agreement_matrix = pairwise_agreement(partitions.labels)                # (n_members, n_members)
+        agreement = average_agreement(agreement_matrix)
+        if number == 0:
+            lambda_cons = consensus_strength(settings.lambda_cons, Z)
+        this = Round(number, sample.numpy(), partitions.names, partitions.labels, agreement_matrix, agreement,
+                     member_weights(agreement_matrix), 0.0, seconds=clock.laps)
+
+        if best is None or agreement > rounds[best.best_round].agreement:
+            best = Consensus(copy.deepcopy(autoencoder), copy.deepcopy(classifiers), number, rounds)
+        stable = (number > 0 and settings.tolerance is not None
+                  and abs(agreement - rounds[-1].agreement) < settings.tolerance)
+        if not stable and number < settings.n_rounds:
+            weight = lambda_cons * (ramp_up(number, settings.n_rounds) if settings.ramp_up else 1.0)
+            this = replace(this, consensus_weight=weight)
+            with threads_for(autoencoder, settings.batch_size), torch_seeded(seed, "update"):
+                losses = update(autoencoder, classifiers, rows, Z, labels, sample, train, held_out, this, settings, seed)
+            clock.lap("update")
+            this = replace(this, losses=losses)
+        rounds.append(this)
+        on_round(this)
+        if stable:
+            break
+    assert best is not None
+    return best
+
+
+def default_sample_size(n_points: int) -> int:
+    """The paper's: half of the points up to 11,000, else 8 %; never fewer than 256 if there are as many.
+
+    >>> default_sample_size(9_298), default_sample_size(70_000), default_sample_size(150)
+    (4649, 5600, 150)
+    """
+    size = n_points // 2 if n_points <= 11_000 else int(0.08 * n_points)
+    return min(n_points, max(size, 256))
+
+
+def draw_sample(n_points: int, sample_size: int | float | str, seed: int) -> torch.Tensor:
+    """Row numbers of a new sample, without replacement, in order."""
+    if sample_size == "auto":
+        size = default_sample_size(n_points)
+    elif isinstance(sample_size, float) and 0 < sample_size <= 1:
+        size = max(2, round(sample_size * n_points))
+    elif isinstance(sample_size, int | np.integer) and sample_size >= 2:
+        size = min(int(sample_size), n_points)
+    else:
+        raise ValueError(f"sample_size must be 'auto', a share in (0, 1] or a number of points, got {sample_size!r}.")
+    return torch.randperm(n_points, generator=generator_for(seed, "sample"))[:size].sort().values
+
+
+def split_sample(
+    base_partitions: np.ndarray, share: float, generator: torch.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Places in the sample to train on and to hold out.
+
+    A cluster missing on one side has its points on both: a classifier cannot learn what it
+    never sees, nor be judged on it.
+    """
+    n_sample = base_partitions.shape[1]
+    order = torch.randperm(n_sample, generator=generator)
+    is_held = np.zeros(n_sample, dtype=bool)
+    is_held[order[: int(share * n_sample)].numpy()] = True
+    in_train, in_held = ~is_held, is_held.copy()
+    for partition in base_partitions:
+        sizes = np.bincount(partition[partition >= 0])
+        for side in (~is_held, is_held):
+            there = np.bincount(partition[side & (partition >= 0)], minlength=len(sizes))
+            missing = np.isin(partition, np.flatnonzero(there == 0))
+            in_train |= missing
+            in_held |= missing
+    return torch.from_numpy(np.flatnonzero(in_train)), torch.from_numpy(np.flatnonzero(in_held))
+
+
+def consensus_strength(lambda_cons: float | str, Z: torch.Tensor) -> float:
+    """lambda_cons in the units of this embedding."""
+    if lambda_cons != "auto":
+        return float(lambda_cons)
+    return 1.0 / float(Z.var(0).mean())
+
+
+def update(
+    autoencoder: Autoencoder,
+    classifiers: Classifiers,
+    rows: Rows,
+    Z: torch.Tensor,
+    labels: torch.Tensor,
+    sample: torch.Tensor,
+    train: torch.Tensor,
+    held_out: torch.Tensor,
+    this: Round,
+    settings: RoundSettings,
+    seed: int,
+) -> LossParts:
+    """Change encoder, decoder and classifiers, in place, so that the partitions become simple.
+
+    ``train`` and ``held_out`` are places in the sample; the weights with the least held-out loss
+    stay. A loss that is not finite takes the last good state back and halves the rate.
+    """
+    unclustered = np.setdiff1d(np.arange(len(rows)), this.sample, assume_unique=True)
+    use_unclustered = settings.use_unclustered and len(unclustered) > 0 and this.consensus_weight > 0
+    centres, _ = cluster_centres(Z[train], labels[train], classifiers.weight.shape[1], settings.centre)
+    weights = torch.from_numpy(this.weights).float() / len(this.weights)          # (n_members,)
+    rec_weight = settings.lambda_rec * ((1 - this.agreement) if settings.rec_by_disagreement else 1.0)
+    rate = settings.learning_rate * settings.learning_rate_decay**this.number
+    check_every = max(1, min(100, settings.n_steps // 4))
+
+    parameters = [*autoencoder.parameters(), *classifiers.parameters()]
+    optimiser = torch.optim.SGD(parameters, lr=rate, momentum=0.9)
+    best = Best(autoencoder, classifiers)
+    clustered_batches = endless_batches(train, settings.batch_size, generator_for(seed, "clustered"))
+    other_batches = endless_batches(torch.from_numpy(unclustered), settings.batch_size,
+                                    generator_for(seed, "unclustered"))
+    totals = torch.zeros(4)
+    n_steps, halvings = 0, 0
+
+    for step in range(settings.n_steps):
+        autoencoder.train()
+        batch = next(clustered_batches)
+        x = rows[sample[batch]]                                                    # (batch, n_features)
+        y = labels[batch]                                                          # (batch, n_members)
+        n_clustered = len(x)
+        if use_unclustered:
+            x = torch.cat([x, rows[next(other_batches)]])
+        z = autoencoder.encoder(x)                                                 # (2 batch, n_latent)
+        logits = classifiers(z)                                                    # (2 batch, n_members, n_clusters)
+        if settings.moving_centres:
+            centres = move_centres(centres, z[:n_clustered].detach(), y, settings.centre)
+        ce = cross_entropy(logits[:n_clustered], y)                                # (n_members,)
+        cons = consensus_of_batch(z, logits, y, centres, settings.weight_by_probability)
+        rec = (autoencoder.decoder(z) - x).square().mean() if rec_weight else z.new_zeros(())
+        loss = (weights * (settings.lambda_ce * ce + this.consensus_weight * cons)).sum() + rec_weight * rec
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        optimiser.step()
+        totals += torch.stack([rec, (weights * ce).sum(), (weights * cons).sum(), loss]).detach()
+        n_steps += 1
+
+        if (step + 1) % check_every == 0:
+            value = held_out_loss(autoencoder, classifiers, rows, sample[held_out], labels[held_out],
+                                  centres, weights, rec_weight, this.consensus_weight, settings)
+            if math.isfinite(value):
+                best.offer(value)
+                if best.age >= settings.patience:
+                    break
+                continue
+            halvings += 1
+            if halvings > 10:
+                break
+            best.restore()
+            optimiser = torch.optim.SGD(parameters, lr=rate * 0.5**halvings, momentum=0.9)
+            centres, _ = cluster_centres(Z[train], labels[train], classifiers.weight.shape[1], settings.centre)
+    best.restore()
+    rec, ce, cons, total = (totals / max(n_steps, 1)).tolist()
+    return LossParts(rec, ce, cons, total)
+
+
+def consensus_of_batch(
+    z: torch.Tensor, logits: torch.Tensor, y: torch.Tensor, centres: torch.Tensor, weight_by_probability: bool
+) -> torch.Tensor:
+    """cons_i over the clustered points, which come first, plus that over the unclustered ones."""
+    n_clustered = len(y)
+    probabilities = logits.detach().softmax(2) if weight_by_probability else None
+    parts = [slice(0, n_clustered), slice(n_clustered, None)]
+    labels = [y, logits[n_clustered:].detach().argmax(2)]  # unclustered points: what their classifier says now
+    total = torch.zeros(centres.shape[0])
+    for part, own in zip(parts, labels, strict=True):
+        if len(own):
+            total = total + consensus(z[part], own, centres, None if probabilities is None else probabilities[part])
+    return total
+
+
+@torch.no_grad()
+def held_out_loss(
+    autoencoder: Autoencoder,
+    classifiers: Classifiers,
+    rows: Rows,
+    index: torch.Tensor,
+    labels: torch.Tensor,
+    centres: torch.Tensor,
+    weights: torch.Tensor,
+    rec_weight: float,
+    consensus_weight: float,
+    settings: RoundSettings,
+) -> float:
+    """The objective on clustered points that take no part in the update."""
+    autoencoder.eval()
+    total = 0.0
+    for block in blocks(len(index), 1024):
+        x, y = rows[index[block]], labels[block]
+        z = autoencoder.encoder(x)
+        logits = classifiers(z)
+        cons = consensus_of_batch(z, logits, y, centres, settings.weight_by_probability)
+        loss = (weights * (settings.lambda_ce * cross_entropy(logits, y) + consensus_weight * cons)).sum()
+        if rec_weight:
+            loss = loss + rec_weight * (autoencoder.decoder(z) - x).square().mean()
+        total += float(loss) * len(x)
+    return total / len(index)
+
+
+class Clock:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self.last = time.perf_counter()
+
+    def lap(self, phase: str) -> None:
+        now = time.perf_counter()
+        self.laps[phase] = round(now - self.last, 4)
+        self.last = now

@@ -1,0 +1,70 @@
+"""Scores of a clustering: against known classes, and without any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
+from sklearn.metrics.cluster import contingency_matrix
+
+from deccs.agreement import average_agreement, pairwise_agreement
+
+__all__ = ["ari", "accuracy", "agreement", "against_truth", "nmi", "silhouette", "stability"]
+
+
+def nmi(truth: ArrayLike, labels: ArrayLike) -> float:
+    """Normalised mutual information, arithmetic mean."""
+    return float(normalized_mutual_info_score(truth, labels))
+
+
+def ari(truth: ArrayLike, labels: ArrayLike) -> float:
+    """Adjusted Rand index."""
+    return float(adjusted_rand_score(truth, labels))
+
+
+def accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
+    """Share of points right under the best one-to-one naming of clusters (Hungarian).
+
+    >>> accuracy([0, 0, 1, 1], [1, 1, 0, 2])
+    0.75
+    """
+    table = contingency_matrix(np.asarray(truth), np.asarray(labels))
+    rows, columns = linear_sum_assignment(-table)
+    return float(table[rows, columns].sum() / table.sum())
+
+
+def against_truth(truth: ArrayLike, labels: ArrayLike) -> dict[str, float]:
+    """NMI, ARI and accuracy by name."""
+    return {"nmi": nmi(truth, labels), "ari": ari(truth, labels), "accuracy": accuracy(truth, labels)}
+
+
+def agreement(base_partitions: ArrayLike) -> float:
+    """Average pairwise NMI of the partitions, the paper's a(.)."""
+    return average_agreement(pairwise_agreement(base_partitions))
+
+
+def silhouette(Z: ArrayLike, labels: ArrayLike, sample_size: int = 2_000, random_state: int = 0) -> float:
+    """Silhouette of the consensus representation, on a sample; NaN for a single cluster."""
+    Z, labels = np.asarray(Z), np.asarray(labels)
+    keep = np.random.default_rng(random_state).permutation(len(Z))[:sample_size]
+    n_found = len(np.unique(labels[keep]))
+    return float(silhouette_score(Z[keep], labels[keep])) if 1 < n_found < len(keep) else float("nan")
+
+
+def stability(rounds: Sequence[Any]) -> list[float]:
+    """Per pair of rounds in a row: mean NMI of each member with itself, on points both samples hold."""
+    values = []
+    for before, after in pairwise(rounds):
+        _, there, here = np.intersect1d(before.sample, after.sample, return_indices=True)
+        scores = [
+            nmi(before.base_partitions[before.member_names.index(name)][there],
+                after.base_partitions[after.member_names.index(name)][here])
+            for name in before.member_names if name in after.member_names and len(there)
+        ]
+        values.append(float(np.mean(scores)) if scores else float("nan"))
+    return values

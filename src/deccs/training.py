@@ -1,0 +1,237 @@
+"""Training the autoencoder by reconstruction, before any cluster is known."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import torch
+from torch import nn
+
+from deccs.autoencoder import Autoencoder
+from deccs.rows import Rows, blocks
+from deccs.seeds import generator_for, torch_seeded
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """How the autoencoder is trained. One set for all data; the reasons are in docs/method.md."""
+
+    epochs: int | str = "auto"       # passes over the data; "auto" follows from its size
+    batch_size: int = 256
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    input_noise: float = 0.2         # share of the inputs set to zero (a denoising autoencoder)
+    schedule: str = "one-cycle"      # or "plateau": halve the rate when the held-out error stands still
+    patience: int = 10               # epochs without a better held-out error before stopping
+    held_out: float = 0.1            # share of the points that only decides when to stop (at most 2,000)
+    layerwise_epochs: int = 0        # epochs per layer of greedy training first, 0 for none
+
+    def __post_init__(self) -> None:
+        if self.schedule not in ("one-cycle", "plateau"):
+            raise ValueError(f"schedule must be 'one-cycle' or 'plateau', got {self.schedule!r}.")
+        if not 0 <= self.input_noise < 1:
+            raise ValueError(f"input_noise is a share of the inputs in [0, 1), got {self.input_noise}.")
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One pass over the data, as callbacks and the progress display see it."""
+
+    stage: str        # "layer 1", ..., "whole network"
+    number: int       # from 1
+    n_epochs: int
+    error: float      # mean squared reconstruction error on the held-out points
+
+
+def default_epochs(n_points: int, batch_size: int) -> int:
+    """Epochs enough for some 6,000 steps, at least 25 and at most 300."""
+    steps_per_epoch = max(1, n_points // batch_size)
+    return int(min(300, max(25, math.ceil(6_000 / steps_per_epoch))))
+
+
+def shuffled_batches(index: torch.Tensor, size: int, generator: torch.Generator) -> Iterator[torch.Tensor]:
+    """Row numbers of one epoch, batch by batch; a rest of one row joins the batch before."""
+    order = index[torch.randperm(len(index), generator=generator)]
+    parts = list(order.split(size))
+    if len(parts) > 1 and len(parts[-1]) == 1:
+        parts[-2:] = [torch.cat(parts[-2:])]
+    yield from parts
+
+
+def endless_batches(index: torch.Tensor, size: int, generator: torch.Generator) -> Iterator[torch.Tensor]:
+    """Full batches for ever, reshuffled each time the rows run out."""
+    size = min(size, len(index))
+    while size:
+        order = index[torch.randperm(len(index), generator=generator)]
+        yield from (part for part in order.split(size) if len(part) == size)
+
+
+def hold_out(n_points: int, share: float, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Row numbers to train on and to hold out; very small data is used for both."""
+    n_held = min(2_000, int(share * n_points))
+    order = torch.randperm(n_points, generator=generator)
+    if n_held < 2:
+        return order, order
+    return order[n_held:], order[:n_held]
+
+
+@torch.no_grad()
+def reconstruction_error(network: nn.Module, rows: Rows, index: torch.Tensor) -> float:
+    """Mean squared error over points and columns."""
+    network.eval()
+    total = 0.0
+    for block in blocks(len(index)):
+        x = rows[index[block]]
+        total += float((network(x)[1] - x).square().mean()) * len(x)
+    return total / len(index)
+
+
+class Best:
+    """The best state of some modules so far, by a number that should be small."""
+
+    def __init__(self, *modules: nn.Module) -> None:
+        self.modules, self.value, self.age = modules, math.inf, 0
+        self.keep()
+
+    def keep(self) -> None:
+        self.states = [copy.deepcopy(module.state_dict()) for module in self.modules]
+
+    def offer(self, value: float) -> bool:
+        """Keep the present state if ``value`` is the smallest so far."""
+        if value < self.value:
+            self.value, self.age = value, 0
+            self.keep()
+            return True
+        self.age += 1
+        return False
+
+    def restore(self) -> None:
+        for module, state in zip(self.modules, self.states, strict=True):
+            module.load_state_dict(state)
+
+
+@contextmanager
+def threads_for(network: nn.Module, batch_size: int) -> Iterator[None]:
+    """One thread for tiny networks: handing 20 x 20 products to a second core costs more than they do."""
+    before = torch.get_num_threads()
+    work = batch_size * sum(parameter.numel() for parameter in network.parameters())
+    try:
+        if work < 10_000_000:
+            torch.set_num_threads(1)
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def pretrain(
+    autoencoder: Autoencoder,
+    rows: Rows,
+    settings: Pretraining,
+    root: int,
+    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+) -> Autoencoder:
+    """Train in place by (denoising) reconstruction; the weights with the least held-out error stay."""
+    train, held_out = hold_out(len(rows), settings.held_out, generator_for(root, "held out"))
+    with threads_for(autoencoder, settings.batch_size), torch_seeded(root, "pretraining"):
+        if settings.layerwise_epochs:
+            for depth, part in enumerate(growing_parts(autoencoder), start=1):
+                stage = replace(settings, epochs=settings.layerwise_epochs)
+                train_reconstruction(part, rows, train, held_out, stage, root, f"layer {depth}", on_epoch)
+        train_reconstruction(autoencoder, rows, train, held_out, settings, root, "whole network", on_epoch)
+    autoencoder.pretrained = True
+    autoencoder.eval()
+    return autoencoder
+
+
+def train_reconstruction(
+    network: nn.Module,
+    rows: Rows,
+    train: torch.Tensor,
+    held_out: torch.Tensor,
+    settings: Pretraining,
+    root: int,
+    stage: str,
+    on_epoch: Callable[[Epoch], None],
+) -> None:
+    n_epochs = default_epochs(len(rows), settings.batch_size) if settings.epochs == "auto" else int(settings.epochs)
+    generator = generator_for(root, stage)
+    steps = n_epochs * max(1, math.ceil(len(train) / settings.batch_size))
+    optimiser = torch.optim.Adam(
+        network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+    )
+    one_cycle = torch.optim.lr_scheduler.OneCycleLR(optimiser, settings.learning_rate, total_steps=steps + 1)
+    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.5, patience=settings.patience // 2)
+    if settings.schedule == "plateau":
+        for group in optimiser.param_groups:  # OneCycleLR has set its own start
+            group["lr"], group["betas"] = settings.learning_rate, (0.9, 0.999)
+    best = Best(network)
+    for number in range(1, n_epochs + 1):
+        network.train()
+        for batch in shuffled_batches(train, settings.batch_size, generator):
+            x = rows[batch]                                             # (batch, n_features)
+            kept = torch.rand(x.shape, device=x.device) >= settings.input_noise if settings.input_noise else 1
+            loss = (network(x * kept)[1] - x).square().mean()
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()
+            optimiser.step()
+            if settings.schedule == "one-cycle":
+                one_cycle.step()
+        error = reconstruction_error(network, rows, held_out)
+        best.offer(error)
+        on_epoch(Epoch(stage, number, n_epochs, error))
+        if settings.schedule == "plateau":
+            plateau.step(error)
+        # One-cycle gains most in its last epochs, when the rate has come down: it is not cut short.
+        if not math.isfinite(error) or (settings.schedule == "plateau" and best.age >= settings.patience):
+            break
+    best.restore()
+
+
+def growing_parts(autoencoder: Autoencoder) -> Iterator[Autoencoder]:
+    """The outermost layer of encoder and decoder, then two, ... all but the whole network.
+
+    The parts share their weights with ``autoencoder``, so training one trains it.
+    """
+    if not (isinstance(autoencoder.encoder, nn.Sequential) and isinstance(autoencoder.decoder, nn.Sequential)):
+        raise ValueError(
+            "Layer-wise pretraining needs an encoder and decoder of type torch.nn.Sequential, got "
+            f"{type(autoencoder.encoder).__name__} and {type(autoencoder.decoder).__name__}. "
+            "Set layerwise_epochs=0 to train the whole network at once."
+        )
+    into, out = list(autoencoder.encoder), list(autoencoder.decoder)
+    linear_in = [place for place, layer in enumerate(into) if isinstance(layer, nn.Linear)]
+    linear_out = [place for place, layer in enumerate(out) if isinstance(layer, nn.Linear)]
+    for depth in range(1, len(linear_in)):
+        # The outer layers of the encoder with their activations, and the decoder's last `depth` layers.
+        encoder = nn.Sequential(*into[: linear_in[depth]])
+        decoder = nn.Sequential(*out[linear_out[-depth] :])
+        yield Autoencoder(encoder, decoder)
+
+
+def search_pretraining(
+    build: Callable[[dict[str, Any]], Autoencoder],
+    rows: Rows,
+    grid: Mapping[str, Sequence[Any]],
+    settings: Pretraining,
+    root: int,
+) -> tuple[dict[str, Any], list[tuple[dict[str, Any], float]]]:
+    """The settings of the grid with the least held-out reconstruction error, and all errors.
+
+    As the paper did for the UCI sets; no label takes part. ``build`` makes a fresh autoencoder
+    from the settings that are the network's (``layers``, ``dropout``); the rest are fields of
+    :class:`Pretraining`.
+    """
+    _, held_out = hold_out(len(rows), settings.held_out, generator_for(root, "held out"))
+    errors: list[tuple[dict[str, Any], float]] = []
+    for values in product(*grid.values()):
+        choice = dict(zip(grid, values, strict=True))
+        changes = {name: value for name, value in choice.items() if hasattr(settings, name)}
+        autoencoder = pretrain(build(choice), rows, replace(settings, **changes), root)
+        errors.append((choice, reconstruction_error(autoencoder, rows, held_out)))
+    return min(errors, key=lambda row: row[1])[0], errors
