@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import normalized_mutual_info_score
-from sklearn.metrics.cluster import contingency_matrix
 
 NOISE = -1  # "no label": noise of DBSCAN and the like, and points of clusters too small to count
 
@@ -76,8 +75,12 @@ def align_labels(labels: ArrayLike, reference: ArrayLike) -> np.ndarray:
     return np.where(labels == NOISE, NOISE, renamed[labels])
 
 
-def majority_map(labels: ArrayLike, reference: ArrayLike, n_own: int) -> np.ndarray:
-    """For each cluster the reference cluster most of its points are in: (n_own,)."""
-    table = contingency_matrix(np.concatenate([np.asarray(labels), np.arange(n_own)]),
-                               np.concatenate([np.asarray(reference), np.full(n_own, reference[0])]))
-    return np.unique(np.asarray(reference))[table.argmax(axis=1)]
+def majority_map(labels: np.ndarray, reference: np.ndarray, n_clusters: int) -> np.ndarray:
+    """For each cluster the reference cluster that most of its points are in; -1 for an empty one.
+
+    >>> majority_map(np.array([0, 0, 1, 1]), np.array([2, 2, 0, 0]), n_clusters=3)
+    array([ 2,  0, -1])
+    """
+    overlap = np.zeros((n_clusters, int(reference.max()) + 1))
+    np.add.at(overlap, (labels, reference), 1)
+    return np.where(overlap.sum(axis=1) > 0, overlap.argmax(axis=1), NOISE)

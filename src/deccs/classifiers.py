@@ -70,6 +70,6 @@ def classify(
                 break
     best.restore()
     with torch.no_grad():  # W (z - mean) / deviation + b  =  (W / deviation) z + (b - W mean / deviation)
-        heads.weight /= deviation
-        heads.bias -= heads.weight @ mean
+        heads.weight.div_(deviation)
+        heads.bias.sub_(heads.weight @ mean)
     return heads

@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
 from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import kneighbors_graph
 
 from deccs.agreement import NOISE, align_labels
 from deccs.seeds import seed_for
@@ -49,21 +50,29 @@ def default_members(n_clusters: int) -> list[Member]:
 
 
 class NeighbourSpectral(ClusterMixin, BaseEstimator):
-    """scikit-learn's spectral clustering on the graph of 10 nearest neighbours, fewer on tiny samples."""
+    """Spectral clustering of the graph of nearest neighbours, which never has more parts than clusters.
+
+    Rounds make clusters compact, and 10 neighbours then leave a graph in more parts than there
+    are clusters. Its first eigenvectors are an arbitrary choice among the parts, and a member that
+    was right turns to chance. So the number of neighbours doubles until there are no more parts
+    than clusters wanted.
+    """
 
     def __init__(self, n_clusters: int = 8, n_neighbors: int = 10, random_state: int | None = None) -> None:
         self.n_clusters, self.n_neighbors, self.random_state = n_clusters, n_neighbors, random_state
 
     def fit(self, X: np.ndarray, y: object = None) -> NeighbourSpectral:
-        spectral = SpectralClustering(
-            self.n_clusters,
-            affinity="nearest_neighbors",
-            n_neighbors=min(self.n_neighbors, len(X) - 1),
-            random_state=self.random_state,
-        )
-        with warnings.catch_warnings():  # separated clusters make a graph in parts: what we hope for
+        self.n_neighbors_ = min(self.n_neighbors, len(X) - 1)
+        while True:
+            graph = kneighbors_graph(X, self.n_neighbors_, include_self=True)
+            n_parts = connected_components(graph, directed=False)[0]
+            if n_parts <= self.n_clusters or self.n_neighbors_ == len(X) - 1:
+                break
+            self.n_neighbors_ = min(2 * self.n_neighbors_, len(X) - 1)
+        spectral = SpectralClustering(self.n_clusters, affinity="precomputed", random_state=self.random_state)
+        with warnings.catch_warnings():  # a graph in parts is what we hope for
             warnings.filterwarnings("ignore", message="Graph is not fully connected")
-            self.labels_ = spectral.fit_predict(X)
+            self.labels_ = spectral.fit_predict(0.5 * (graph + graph.T))
         return self
 
 
@@ -216,7 +225,8 @@ def cluster(
     answers = Parallel(n_jobs=n_jobs)(
         delayed(ask)(name, member, standard, sample, seed_for(root, name)) for name, member in members
     )
-    names, partitions = [], []
+    names: list[str] = []
+    partitions: list[np.ndarray] = []
     for (name, _), (answer, complaint) in zip(members, answers, strict=True):
         if answer is not None:
             n_found = len(np.unique(answer[answer != NOISE]))

@@ -16,15 +16,15 @@ from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from deccs.agreement import majority_map
-from deccs.autoencoder import Autoencoder, default_layers, encode, encode_exactly
+from deccs.autoencoder import Autoencoder, encode, encode_exactly
 from deccs.classifiers import Classifiers, classify
 from deccs.ensemble import Member, canonical, check_members, default_members
 from deccs.inputs import as_table, output_dtype
 from deccs.progress import Display
 from deccs.rounds import Consensus, Round, RoundSettings, learn_consensus, split_sample
 from deccs.rows import Rows, fit_scaler
-from deccs.seeds import generator_for, root_seed, seed_for, torch_seeded
-from deccs.training import Epoch, Pretraining, pretrain, search_pretraining
+from deccs.seeds import generator_for, root_seed, seed_for
+from deccs.training import Epoch, Pretraining, initial_autoencoder, pretrain, search_pretraining
 
 
 class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -254,20 +254,14 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         settings = self.pretraining or Pretraining()
 
         def build(choice: Mapping[str, Any]) -> Autoencoder:
-            layers = choice.get("layers", self.layers)
-            if isinstance(layers, str):
-                if layers != "auto":
-                    raise ValueError(f"layers must be 'auto' or a tuple of widths, got {layers!r}.")
-                layers = default_layers(len(rows), rows.n_features)
-            with torch_seeded(root, "initial weights"):
-                return Autoencoder.feed_forward(
-                    rows.n_features, layers, choice.get("dropout", self.dropout)
-                ).to(rows.device)
+            own = {"layers": self.layers, "dropout": self.dropout}
+            return initial_autoencoder(rows, **{name: choice.get(name, own[name]) for name in own}, root=root)
 
         if self.autoencoder is None:
             choice: dict[str, Any] = {}
             if self.pretraining_grid:
-                choice, self.pretraining_search_ = search_pretraining(build, rows, self.pretraining_grid, settings, root)
+                grid = self.pretraining_grid
+                choice, self.pretraining_search_ = search_pretraining(build, rows, grid, settings, root)
                 changes = {name: value for name, value in choice.items() if hasattr(settings, name)}
                 settings = replace(settings, **changes)
             autoencoder = build(choice)

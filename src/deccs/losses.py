@@ -55,7 +55,7 @@ def consensus(
 
 def cluster_sums(z: torch.Tensor, labels: torch.Tensor, n_clusters: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Per member and cluster the sum of the points and their number, in one scatter."""
-    n_points, n_members = labels.shape
+    n_members = labels.shape[1]
     labelled = (labels >= 0).to(z.dtype)                                   # (n_points, n_members)
     place = (labels.clamp(min=0) + torch.arange(n_members) * n_clusters).T.reshape(-1)
     sums = z.new_zeros(n_members * n_clusters, z.shape[1])

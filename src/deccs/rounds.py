@@ -17,7 +17,7 @@ import torch
 from deccs.agreement import average_agreement, member_weights, pairwise_agreement
 from deccs.autoencoder import Autoencoder, encode
 from deccs.classifiers import Classifiers, classify
-from deccs.ensemble import Member, Partitions, cluster
+from deccs.ensemble import Member, cluster
 from deccs.losses import LossParts, cluster_centres, consensus, cross_entropy, move_centres, ramp_up
 from deccs.rows import Rows, blocks
 from deccs.seeds import generator_for, seed_for, torch_seeded
@@ -71,6 +71,20 @@ class Round:
 
 
 @dataclass(frozen=True)
+class Clustered:
+    """The sample of a round with what the members said of it."""
+
+    sample: torch.Tensor                 # (n_sample,) row numbers
+    Z: torch.Tensor                      # (n_sample, n_latent) as it was when they were asked
+    labels: torch.Tensor                 # (n_sample, n_members)
+    train: torch.Tensor                  # places in the sample that are learned from
+    held_out: torch.Tensor               # ... and that decide when to stop
+
+    def part(self, places: torch.Tensor) -> Clustered:
+        return replace(self, sample=self.sample[places], Z=self.Z[places], labels=self.labels[places])
+
+
+@dataclass(frozen=True)
 class Consensus:
     """The state of the round with the highest agreement, and the history."""
 
@@ -105,6 +119,7 @@ def learn_consensus(
         labels = torch.from_numpy(partitions.labels.T.copy())                   # (n_sample, n_members)
         train, held_out = split_sample(partitions.labels, settings.held_out, generator_for(seed, "split"))
         classifiers = classify(Z, labels, train, held_out, generator_for(seed, "classify"))
+        clustered = Clustered(sample, Z, labels, train, held_out)
         clock.lap("classify")
         agreement_matrix = pairwise_agreement(partitions.labels)                # (n_members, n_members)
         agreement = average_agreement(agreement_matrix)
@@ -121,7 +136,7 @@ def learn_consensus(
             weight = lambda_cons * (ramp_up(number, settings.n_rounds) if settings.ramp_up else 1.0)
             this = replace(this, consensus_weight=weight)
             with threads_for(autoencoder, settings.batch_size), torch_seeded(seed, "update"):
-                losses = update(autoencoder, classifiers, rows, Z, labels, sample, train, held_out, this, settings, seed)
+                losses = update(autoencoder, classifiers, rows, clustered, this, settings, seed)
             clock.lap("update")
             this = replace(this, losses=losses)
         rounds.append(this)
@@ -185,80 +200,32 @@ def consensus_strength(lambda_cons: float | str, Z: torch.Tensor) -> float:
     return 1.0 / float(Z.var(0).mean())
 
 
-def update(
-    autoencoder: Autoencoder,
-    classifiers: Classifiers,
-    rows: Rows,
-    Z: torch.Tensor,
-    labels: torch.Tensor,
-    sample: torch.Tensor,
-    train: torch.Tensor,
-    held_out: torch.Tensor,
-    this: Round,
-    settings: RoundSettings,
-    seed: int,
-) -> LossParts:
-    """Change encoder, decoder and classifiers, in place, so that the partitions become simple.
+@dataclass(frozen=True)
+class Objective:
+    """L of the paper's Eq. 6 for one round, in the form of the authors' program."""
 
-    ``train`` and ``held_out`` are places in the sample; the weights with the least held-out loss
-    stay. A loss that is not finite takes the last good state back and halves the rate.
-    """
-    unclustered = np.setdiff1d(np.arange(len(rows)), this.sample, assume_unique=True)
-    use_unclustered = settings.use_unclustered and len(unclustered) > 0 and this.consensus_weight > 0
-    centres, _ = cluster_centres(Z[train], labels[train], classifiers.weight.shape[1], settings.centre)
-    weights = torch.from_numpy(this.weights).float() / len(this.weights)          # (n_members,)
+    member_weights: torch.Tensor         # (n_members,) lambda_i / n_members
+    lambda_ce: float
+    consensus_weight: float              # w(t)
+    rec_weight: float                    # lambda_rec (1 - agreement)
+    weight_by_probability: bool
+
+    def __call__(
+        self, autoencoder: Autoencoder, logits: torch.Tensor, x: torch.Tensor, z: torch.Tensor,
+        y: torch.Tensor, centres: torch.Tensor,
+    ) -> torch.Tensor:
+        """Reconstruction, classification, consensus and total: (4,). The clustered points come first."""
+        ce = (self.member_weights * cross_entropy(logits[: len(y)], y)).sum()
+        cons = (self.member_weights * consensus_of_batch(z, logits, y, centres, self.weight_by_probability)).sum()
+        rec = (autoencoder.decoder(z) - x).square().mean() if self.rec_weight else z.new_zeros(())
+        total = self.lambda_ce * ce + self.consensus_weight * cons + self.rec_weight * rec
+        return torch.stack([rec, ce, cons, total])
+
+
+def objective_of(this: Round, settings: RoundSettings) -> Objective:
     rec_weight = settings.lambda_rec * ((1 - this.agreement) if settings.rec_by_disagreement else 1.0)
-    rate = settings.learning_rate * settings.learning_rate_decay**this.number
-    check_every = max(1, min(100, settings.n_steps // 4))
-
-    parameters = [*autoencoder.parameters(), *classifiers.parameters()]
-    optimiser = torch.optim.SGD(parameters, lr=rate, momentum=0.9)
-    best = Best(autoencoder, classifiers)
-    clustered_batches = endless_batches(train, settings.batch_size, generator_for(seed, "clustered"))
-    other_batches = endless_batches(torch.from_numpy(unclustered), settings.batch_size,
-                                    generator_for(seed, "unclustered"))
-    totals = torch.zeros(4)
-    n_steps, halvings = 0, 0
-
-    for step in range(settings.n_steps):
-        autoencoder.train()
-        batch = next(clustered_batches)
-        x = rows[sample[batch]]                                                    # (batch, n_features)
-        y = labels[batch]                                                          # (batch, n_members)
-        n_clustered = len(x)
-        if use_unclustered:
-            x = torch.cat([x, rows[next(other_batches)]])
-        z = autoencoder.encoder(x)                                                 # (2 batch, n_latent)
-        logits = classifiers(z)                                                    # (2 batch, n_members, n_clusters)
-        if settings.moving_centres:
-            centres = move_centres(centres, z[:n_clustered].detach(), y, settings.centre)
-        ce = cross_entropy(logits[:n_clustered], y)                                # (n_members,)
-        cons = consensus_of_batch(z, logits, y, centres, settings.weight_by_probability)
-        rec = (autoencoder.decoder(z) - x).square().mean() if rec_weight else z.new_zeros(())
-        loss = (weights * (settings.lambda_ce * ce + this.consensus_weight * cons)).sum() + rec_weight * rec
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        optimiser.step()
-        totals += torch.stack([rec, (weights * ce).sum(), (weights * cons).sum(), loss]).detach()
-        n_steps += 1
-
-        if (step + 1) % check_every == 0:
-            value = held_out_loss(autoencoder, classifiers, rows, sample[held_out], labels[held_out],
-                                  centres, weights, rec_weight, this.consensus_weight, settings)
-            if math.isfinite(value):
-                best.offer(value)
-                if best.age >= settings.patience:
-                    break
-                continue
-            halvings += 1
-            if halvings > 10:
-                break
-            best.restore()
-            optimiser = torch.optim.SGD(parameters, lr=rate * 0.5**halvings, momentum=0.9)
-            centres, _ = cluster_centres(Z[train], labels[train], classifiers.weight.shape[1], settings.centre)
-    best.restore()
-    rec, ce, cons, total = (totals / max(n_steps, 1)).tolist()
-    return LossParts(rec, ce, cons, total)
+    weights = torch.from_numpy(this.weights).float() / len(this.weights)
+    return Objective(weights, settings.lambda_ce, this.consensus_weight, rec_weight, settings.weight_by_probability)
 
 
 def consensus_of_batch(
@@ -267,41 +234,91 @@ def consensus_of_batch(
     """cons_i over the clustered points, which come first, plus that over the unclustered ones."""
     n_clustered = len(y)
     probabilities = logits.detach().softmax(2) if weight_by_probability else None
-    parts = [slice(0, n_clustered), slice(n_clustered, None)]
-    labels = [y, logits[n_clustered:].detach().argmax(2)]  # unclustered points: what their classifier says now
-    total = torch.zeros(centres.shape[0])
-    for part, own in zip(parts, labels, strict=True):
-        if len(own):
-            total = total + consensus(z[part], own, centres, None if probabilities is None else probabilities[part])
+    total = consensus(z[:n_clustered], y, centres, None if probabilities is None else probabilities[:n_clustered])
+    if len(z) > n_clustered:
+        said = logits[n_clustered:].detach().argmax(2)  # unclustered points: what their classifier says now
+        rest = None if probabilities is None else probabilities[n_clustered:]
+        total = total + consensus(z[n_clustered:], said, centres, rest)
     return total
+
+
+def update(
+    autoencoder: Autoencoder,
+    classifiers: Classifiers,
+    rows: Rows,
+    clustered: Clustered,
+    this: Round,
+    settings: RoundSettings,
+    seed: int,
+) -> LossParts:
+    """Change encoder, decoder and classifiers, in place, so that the partitions become simple.
+
+    The weights with the least held-out loss stay. A loss that is not finite takes the last good
+    state back and halves the rate.
+    """
+    objective = objective_of(this, settings)
+    train, held_out = clustered.part(clustered.train), clustered.part(clustered.held_out)
+    first_centres, _ = cluster_centres(train.Z, train.labels, classifiers.weight.shape[1], settings.centre)
+    centres = first_centres
+    unclustered = np.setdiff1d(np.arange(len(rows)), this.sample, assume_unique=True)
+    if not settings.use_unclustered or not this.consensus_weight:
+        unclustered = unclustered[:0]
+    batches = endless_batches(torch.arange(len(train.sample)), settings.batch_size, generator_for(seed, "clustered"))
+    other_batches = endless_batches(
+        torch.from_numpy(unclustered), settings.batch_size, generator_for(seed, "unclustered"))
+
+    parameters = [*autoencoder.parameters(), *classifiers.parameters()]
+    rate = settings.learning_rate * settings.learning_rate_decay**this.number
+    optimiser = torch.optim.SGD(parameters, lr=rate, momentum=0.9)
+    best = Best(autoencoder, classifiers)
+    check_every = max(1, min(100, settings.n_steps // 4))
+    totals, n_steps, halvings = torch.zeros(4), 0, 0
+
+    for step in range(1, settings.n_steps + 1):
+        autoencoder.train()
+        batch = next(batches)
+        x, y = rows[train.sample[batch]], train.labels[batch]                  # (batch, n_features), (batch, n_members)
+        if len(unclustered):
+            x = torch.cat([x, rows[next(other_batches)]])                      # (2 batch, n_features)
+        z = autoencoder.encoder(x)                                             # (2 batch, n_latent)
+        logits = classifiers(z)                                                # (2 batch, n_members, n_clusters)
+        if settings.moving_centres:
+            centres = move_centres(centres, z[: len(y)].detach(), y, settings.centre)
+        terms = objective(autoencoder, logits, x, z, y, centres)
+        optimiser.zero_grad(set_to_none=True)
+        terms[3].backward()
+        optimiser.step()
+        totals += terms.detach()
+        n_steps = step
+
+        if step % check_every == 0 or step == settings.n_steps:
+            value = held_out_loss(objective, autoencoder, classifiers, rows, held_out, centres)
+            if not math.isfinite(value):
+                halvings += 1
+                best.restore()
+                optimiser = torch.optim.SGD(parameters, lr=rate * 0.5**halvings, momentum=0.9)
+                centres = first_centres
+            elif not best.offer(value) and best.age >= settings.patience:
+                break
+            if halvings > 10:
+                break
+    best.restore()
+    return LossParts(*(totals / n_steps).tolist())
 
 
 @torch.no_grad()
 def held_out_loss(
-    autoencoder: Autoencoder,
-    classifiers: Classifiers,
-    rows: Rows,
-    index: torch.Tensor,
-    labels: torch.Tensor,
-    centres: torch.Tensor,
-    weights: torch.Tensor,
-    rec_weight: float,
-    consensus_weight: float,
-    settings: RoundSettings,
+    objective: Objective, autoencoder: Autoencoder, classifiers: Classifiers, rows: Rows,
+    held_out: Clustered, centres: torch.Tensor,
 ) -> float:
     """The objective on clustered points that take no part in the update."""
     autoencoder.eval()
     total = 0.0
-    for block in blocks(len(index), 1024):
-        x, y = rows[index[block]], labels[block]
+    for block in blocks(len(held_out.sample), 1024):
+        x, y = rows[held_out.sample[block]], held_out.labels[block]
         z = autoencoder.encoder(x)
-        logits = classifiers(z)
-        cons = consensus_of_batch(z, logits, y, centres, settings.weight_by_probability)
-        loss = (weights * (settings.lambda_ce * cross_entropy(logits, y) + consensus_weight * cons)).sum()
-        if rec_weight:
-            loss = loss + rec_weight * (autoencoder.decoder(z) - x).square().mean()
-        total += float(loss) * len(x)
-    return total / len(index)
+        total += float(objective(autoencoder, classifiers(z), x, z, y, centres)[3]) * len(x)
+    return total / len(held_out.sample)
 
 
 class Clock:

@@ -27,8 +27,8 @@ class Scaler:
 
 def dense_block(X: Any, index: Any, dtype: type = np.float64) -> np.ndarray:
     """Some rows of an array, a memory map or a sparse matrix as a dense array."""
-    block = X[index]
-    return (block.toarray() if sp.issparse(block) else np.asarray(block)).astype(dtype, copy=False)
+    block: Any = X[index]
+    return (block.toarray() if sp.issparse(X) else np.asarray(block)).astype(dtype, copy=False)
 
 
 def blocks(n_rows: int, size: int = BLOCK) -> list[slice]:

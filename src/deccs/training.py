@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from deccs.autoencoder import Autoencoder
+from deccs.autoencoder import Autoencoder, default_layers
 from deccs.rows import Rows, blocks
 from deccs.seeds import generator_for, torch_seeded
 
@@ -212,6 +212,16 @@ def growing_parts(autoencoder: Autoencoder) -> Iterator[Autoencoder]:
         encoder = nn.Sequential(*into[: linear_in[depth]])
         decoder = nn.Sequential(*out[linear_out[-depth] :])
         yield Autoencoder(encoder, decoder)
+
+
+def initial_autoencoder(rows: Rows, layers: Sequence[int] | str, dropout: float, root: int) -> Autoencoder:
+    """The untrained feed-forward network for these rows."""
+    if isinstance(layers, str):
+        if layers != "auto":
+            raise ValueError(f"layers must be 'auto' or a tuple of widths, got {layers!r}.")
+        layers = default_layers(len(rows), rows.n_features)
+    with torch_seeded(root, "initial weights"):
+        return Autoencoder.feed_forward(rows.n_features, layers, dropout).to(rows.device)
 
 
 def search_pretraining(

@@ -23,7 +23,7 @@ def make_synth(n_per_cluster: int = 500, random_state: RandomState = 0) -> Array
     """
     moon = _arc(n_per_cluster, 0, np.pi)
     still = np.zeros((n_per_cluster, 2))
-    clusters = [moon, (1, 0.5) - moon, still + (2, 0.75), still + (2, 1)]
+    clusters = [moon, (1, 0.5) - moon, still + np.array([2, 0.75]), still + np.array([2, 1])]
     return _scatter(clusters, noise=[0.04, 0.04, 0.02, 0.045], random_state=random_state)
 
 

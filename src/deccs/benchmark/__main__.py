@@ -1,0 +1,79 @@
+"""``python -m deccs.benchmark usps --seeds 5``: run DECCS on named data sets, a JSON line per run."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from deccs import datasets
+from deccs.benchmark import records, table
+from deccs.benchmark.runner import Run, carry_out_apart, header
+from deccs.benchmark.settings import METHODS, PAPER
+from deccs.training import Pretraining
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """``name=value``; a value that is no Python literal is text."""
+    name, _, value = text.partition("=")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m deccs.benchmark", description=__doc__)
+    parser.add_argument("dataset", nargs="*", help=f"of {', '.join(PAPER)}; none: only print the table")
+    parser.add_argument("--seeds", type=int, default=1, help="repetitions per data set")
+    parser.add_argument("--method", nargs="+", default=["DECCS"], choices=list(METHODS))
+    parser.add_argument("--experiment", default="default", help="the name the records go under")
+    parser.add_argument("--out", type=Path, default=Path("results/deccs.jsonl"))
+    parser.add_argument("--cache", type=Path, default=Path("runs/autoencoders"), help="pretrained autoencoders")
+    parser.add_argument("--set", nargs="*", type=setting, default=[], metavar="NAME=VALUE",
+                        help="change parameters of DECCS, or of its pretraining as pretraining.NAME=VALUE")
+    return parser.parse_args(arguments)
+
+
+def changes_from(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    changes = {name: value for name, value in pairs if not name.startswith("pretraining.")}
+    inner = {name.removeprefix("pretraining."): value for name, value in pairs if name.startswith("pretraining.")}
+    return changes | ({"pretraining": dataclasses.replace(Pretraining(), **inner)} if inner else {})
+
+
+def main(arguments: list[str] | None = None) -> int:
+    given = parse(arguments)
+    console = Console()
+    failed = 0
+    for name in given.dataset:
+        sha256 = datasets.load(name).sha256
+        for repetition in range(given.seeds):
+            for method in given.method:
+                run = Run(given.experiment, method, name, repetition, changes_from(given.set))
+                wanted = header(run, sha256)
+                if any(records.same_run(record, wanted) for record in records.read(given.out)):
+                    console.print(f"{name} {method} {repetition}: there already")
+                    continue
+                record = carry_out_apart(run, given.cache)
+                records.append(given.out, record)
+                failed += record["status"] != "ok"
+                console.print(f"{name} {method} {repetition}: {summary(record)}", highlight=False)
+    console.print(table.markdown(records.read(given.out), given.experiment), soft_wrap=True, highlight=False)
+    return 1 if failed else 0
+
+
+def summary(record: records.Record) -> str:
+    if record["status"] != "ok":
+        return f"failed: {record['error']}"
+    values = record["scores"]
+    return (f"NMI {values['nmi']:.3f}  ARI {values['ari']:.3f}  accuracy {values['accuracy']:.3f}  "
+            f"agreement {values['agreement']:.3f} in round {record['best_round']}  "
+            f"{record['seconds']['total']:.0f} s  {record['peak_memory_mb']:.0f} MB")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

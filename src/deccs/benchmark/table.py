@@ -1,0 +1,60 @@
+"""A table of what the records say: mean and deviation over runs, the paper's figure beside it."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+
+from deccs.benchmark.records import Record
+from deccs.benchmark.settings import METHODS, PAPER, PAPER_NMI
+
+
+def plus_minus(values: list[float]) -> str:
+    return f"{np.mean(values):.3f} ± {np.std(values):.3f}" if values else "not run"
+
+
+def markdown(records: Iterable[Record], experiment: str = "default") -> str:
+    """NMI of DECCS, with its own settings and with nothing but k, beside its members on the plain autoencoder."""
+    runs: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    for record in records:
+        if record["experiment"] == experiment and record["method"] in METHODS:
+            runs[record["dataset"], record["method"]].append(record)
+    lines = [
+        "| data set | members on the plain autoencoder | DECCS | `DECCS(n_clusters=k)` | runs | paper | ARI | accuracy "
+        "| minutes | MB |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name in PAPER:
+        rows = runs.get((name, "DECCS"), [])
+        ok = [row for row in rows if row["status"] == "ok"]
+        plain = [row for row in runs.get((name, "DECCS plain"), []) if row["status"] == "ok"]
+        if not rows and not plain:
+            continue
+        mean, deviation = PAPER_NMI[name]
+        best_of = ok or plain
+        minutes = np.mean([row["seconds"]["total"] for row in best_of]) / 60 if best_of else math.nan
+        memory = max((row["peak_memory_mb"] for row in best_of), default=math.nan)
+        star = "*" if name == "kmnist" else ""
+        lines.append(
+            f"| {name.upper()}{star} | {round_zero(best_of)} | **{plus_minus(score(ok, 'nmi'))}** "
+            f"| {plus_minus(score(plain, 'nmi'))} | {len(ok)} of {len(rows)}, {len(plain)} "
+            f"| {mean:.2f} ± {deviation:.2f} | {plus_minus(score(ok, 'ari'))} | {plus_minus(score(ok, 'accuracy'))} "
+            f"| {minutes:.1f} | {memory:.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def score(rows: list[Record], name: str) -> list[float]:
+    return [row["scores"][name] for row in rows]
+
+
+def round_zero(rows: list[Record]) -> str:
+    """Mean NMI of each member in round 0."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        for name, member in row["rounds"][0]["members"].items():
+            values[name].append(member["nmi"])
+    return " ".join(f"{np.mean(value):.2f}" for value in values.values())

@@ -1,0 +1,60 @@
+"""Small data, small settings, and one model fitted once for all tests that only look at it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import make_blobs
+
+from deccs import DECCS, Autoencoder, Pretraining
+from deccs.rows import Rows, fit_scaler
+from deccs.training import pretrain
+
+SMALL = {
+    "n_clusters": 3,
+    "layers": (8, 2),
+    "n_rounds": 1,
+    "n_steps": 10,
+    "batch_size": 64,
+    "pretraining": Pretraining(epochs=3),
+    "random_state": 0,
+}
+
+
+@pytest.fixture(scope="session")
+def blobs():
+    """Three far blobs of 60 points in four dimensions, in a mixed order; row 0 is in blob 0."""
+    centres = np.array([[0, 0, 0, 0], [8, 0, 8, 0], [0, 8, 0, 8]], dtype=float)
+    X, y = make_blobs([60, 60, 60], centers=centres, cluster_std=0.7, random_state=0)
+    return SimpleNamespace(X=X, y=(y - y[0]) % 3)
+
+
+@pytest.fixture(scope="session")
+def small():
+    """``small(n_rounds=2)``: a DECCS that fits in a tenth of a second."""
+    return lambda **changes: DECCS(**{**SMALL, **changes})
+
+
+@pytest.fixture(scope="session")
+def fitted(small, blobs):
+    """The small model fitted on the blobs. Do not change it."""
+    return small(n_rounds=2).fit(blobs.X)
+
+
+@pytest.fixture(scope="session")
+def rows(blobs):
+    return Rows(blobs.X, fit_scaler(blobs.X))
+
+
+@pytest.fixture(scope="session")
+def trained(rows):
+    """A small autoencoder of the blobs. Do not change it."""
+    return pretrain(new_autoencoder(), rows, Pretraining(epochs=20, batch_size=64), root=0)
+
+
+def new_autoencoder():
+    torch.manual_seed(0)
+    return Autoencoder.feed_forward(4, (8, 2))
