@@ -10,6 +10,7 @@ import torch
 from sklearn.datasets import make_blobs
 
 from deccs import DECCS, Autoencoder, Pretraining
+from deccs.ensemble import canonical
 from deccs.rows import Rows, fit_scaler
 from deccs.training import pretrain
 
@@ -19,22 +20,22 @@ SMALL = {
     "n_rounds": 1,
     "n_steps": 10,
     "batch_size": 64,
-    "pretraining": Pretraining(epochs=3),
+    "pretraining": Pretraining(epochs=15, batch_size=32, learning_rate=1e-2),
     "random_state": 0,
 }
 
 
 @pytest.fixture(scope="session")
 def blobs():
-    """Three far blobs of 60 points in four dimensions, in a mixed order; row 0 is in blob 0."""
+    """Three far blobs of 60 points in four dimensions, in a mixed order, numbered by first appearance."""
     centres = np.array([[0, 0, 0, 0], [8, 0, 8, 0], [0, 8, 0, 8]], dtype=float)
     X, y = make_blobs([60, 60, 60], centers=centres, cluster_std=0.7, random_state=0)
-    return SimpleNamespace(X=X, y=(y - y[0]) % 3)
+    return SimpleNamespace(X=X, y=canonical(y))
 
 
 @pytest.fixture(scope="session")
 def small():
-    """``small(n_rounds=2)``: a DECCS that fits in a tenth of a second."""
+    """``small(n_rounds=2)``: a DECCS that fits in less than a second."""
     return lambda **changes: DECCS(**{**SMALL, **changes})
 
 

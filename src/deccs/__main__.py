@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import torch
 from rich.console import Console
-from rich.table import Table
-from sklearn.base import clone
+from rich.markup import escape
 
 from deccs import datasets, plots, scores
-from deccs.agreement import NOISE
 from deccs.benchmark.settings import estimator_for
 from deccs.estimator import DECCS
 from deccs.progress import Display
@@ -32,10 +28,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="folder to write to")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
+    if given.out.is_file():
+        parser.error(f"--out {given.out} is a file. Name a folder; it is made if it is not there.")
     try:
         given.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        parser.error(f"--out {given.out} cannot be made a folder ({error.strerror}). Name another one.")
+        parser.error(f"--out {given.out} cannot be made: {error.strerror}. Name another folder.")
 
     started = time.perf_counter()
     X, truth = datasets.load("synth", return_X_y=True)
@@ -43,57 +41,21 @@ def main(arguments: list[str] | None = None) -> int:
     # A pipe has no width; rich would break the lines at 80.
     console = Console(stderr=True, width=None if sys.stderr.isatty() else 160)
     with Display(model.n_rounds, console, extra=lambda finished: member_nmi(finished, truth)) as display:
-        model, embeddings = fit_and_watch(model, X, display)
+        model.set_params(callbacks=[display]).fit(X)
     seconds = time.perf_counter() - started
 
     files = write_results(given.out, model, X, truth, seconds)
     try:
-        figure = plots.before_and_after(X, truth, model.rounds_, embeddings, best_round=model.best_round_)
+        figure = plots.before_and_after(X, truth, model.rounds_, best_round=model.best_round_)
         files.append(write(given.out / "synth.png", lambda file: figure.savefig(file, format="png")))
     except ImportError as error:
         console.print(f"No picture: {error}", markup=False)
-    Console().print(summary(model, truth, seconds, files))
+    Console().print(summary(model, truth, seconds, files), soft_wrap=True, highlight=False)
     return 0
 
 
-def fit_and_watch(model: DECCS, X: np.ndarray, display: Display) -> tuple[DECCS, list[np.ndarray]]:
-    """A fitted copy of the model, and the embedding of all points at the start of each round.
-
-    Callbacks see rounds, not networks. So a fit of no rounds trains the autoencoder, and its
-    encoder takes a hook along that names the copy the rounds work on.
-    """
-    start = clone(model).set_params(n_rounds=0, callbacks=[SimpleNamespace(on_epoch=display.on_epoch)]).fit(X)
-    at_work: list[torch.nn.Module] = [start.autoencoder_.encoder]
-    x = torch.from_numpy(start.scaler_(np.asarray(X, dtype=np.float64))).float()
-    x = x.to(next(start.autoencoder_.parameters()).device)
-
-    @torch.no_grad()
-    def embedding() -> np.ndarray:
-        return at_work[0].eval()(x).cpu().numpy()
-
-    def remember(encoder: torch.nn.Module, *_: object) -> None:
-        at_work[0] = encoder
-
-    embeddings = [embedding()]
-    hook = start.autoencoder_.encoder.register_forward_hook(remember)
-    own = SimpleNamespace(on_round=lambda finished: embeddings.append(embedding()))  # the update is done by then
-    fitted = clone(model).set_params(autoencoder=start.autoencoder_, callbacks=[display, own]).fit(X)
-    hook.remove()
-    return fitted, embeddings[: len(fitted.rounds_)]
-
-
-def member_scores(finished: Round, truth: np.ndarray) -> dict[str, dict[str, float]]:
-    """NMI and ARI of each member on the points of the sample it has labelled."""
-    found = {}
-    for name, partition in zip(finished.member_names, finished.base_partitions, strict=True):
-        labelled = partition != NOISE
-        classes = truth[finished.sample][labelled]
-        found[name] = {"nmi": scores.nmi(classes, partition[labelled]), "ari": scores.ari(classes, partition[labelled])}
-    return found
-
-
 def member_nmi(finished: Round, truth: np.ndarray) -> str:
-    values = member_scores(finished, truth)
+    values = scores.of_members(finished, truth)
     return "NMI " + "  ".join(f"{plots.SHORT_NAMES.get(name, name)} {values[name]['nmi']:.2f}" for name in values)
 
 
@@ -109,8 +71,8 @@ def write_results(out: Path, model: DECCS, X: np.ndarray, truth: np.ndarray, sec
             {
                 "round": this.number,
                 "agreement": this.agreement,
-                "losses": None if this.losses is None else asdict(this.losses),
-                "members": member_scores(this, truth),
+                "losses": None if this.losses is None else finite(asdict(this.losses)),
+                "members": scores.of_members(this, truth),
                 "seconds": this.seconds,
             }
             for this in model.rounds_
@@ -124,33 +86,34 @@ def write_results(out: Path, model: DECCS, X: np.ndarray, truth: np.ndarray, sec
     ]
 
 
+def finite(values: dict[str, float]) -> dict[str, float | None]:
+    """JSON knows no NaN: an update that went astray and was taken back has null."""
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
 def write(path: Path, into: Callable[[Any], object]) -> Path:
     """All of the file or nothing: it gets its name when it is complete."""
-    with half_written(path) as temporary, temporary.open("wb") as file:
-        into(file)
-    return path
-
-
-@contextmanager
-def half_written(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.part")
     try:
-        yield temporary
+        with temporary.open("wb") as file:
+            into(file)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+    return path
 
 
-def summary(model: DECCS, truth: np.ndarray, seconds: float, files: list[Path]) -> Table:
+def summary(model: DECCS, truth: np.ndarray, seconds: float, files: list[Path]) -> str:
     values = scores.against_truth(truth, model.labels_)
-    table = Table("DECCS on SYNTH", "", box=None, header_style="bold", pad_edge=False)
-    table.add_row("NMI, ARI", f"{values['nmi']:.3f}, {values['ari']:.3f}")
-    table.add_row("agreement", f"{model.rounds_[0].agreement:.3f} at first, {model.agreement_:.3f} in the best round")
-    table.add_row("best round", f"{model.best_round_} of {model.n_iter_ - 1}")
-    table.add_row("seconds", f"{seconds:.1f}")
-    for place, path in enumerate(files):
-        table.add_row("" if place else "written", str(path))
-    return table
+    first = model.rounds_[0].agreement
+    return "\n".join([
+        "[bold]DECCS on SYNTH[/bold]",
+        f"  labels      NMI {values['nmi']:.3f}, ARI {values['ari']:.3f}",
+        f"  agreement   {first:.3f} at first, {model.agreement_:.3f} in the best round",
+        f"  best round  {model.best_round_} of {model.n_iter_ - 1}",
+        f"  seconds     {seconds:.1f}",
+        *[f"  {'' if place else 'written':10}  {escape(str(path))}" for place, path in enumerate(files)],
+    ])
 
 
 if __name__ == "__main__":

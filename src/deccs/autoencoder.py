@@ -50,7 +50,7 @@ class Autoencoder(nn.Module):
 
     @classmethod
     def feed_forward(cls, n_features: int, layers: Sequence[int], dropout: float = 0.0) -> Autoencoder:
-        if not layers or any(int(width) != width or width < 1 for width in layers):
+        if not isinstance(layers, Sequence) or not layers or any(int(width) != width or width < 1 for width in layers):
             raise ValueError(f"layers must be the widths of the encoder, each at least 1, got {layers!r}.")
         widths = (n_features, *(int(width) for width in layers))
         return cls(feed_forward(widths, dropout), feed_forward(widths[::-1], dropout))
@@ -79,5 +79,5 @@ def encode_exactly(autoencoder: Autoencoder, X: Any, scaler: Scaler) -> Iterator
     encoder = copy.deepcopy(autoencoder.encoder).double().eval()  # a copy: other threads may be predicting too
     device = next(autoencoder.parameters()).device
     for index in blocks(X.shape[0], BLOCK // 4):
-        block = torch.from_numpy(scaler(dense_block(X, index)))
+        block = torch.tensor(scaler(dense_block(X, index)))
         yield encoder(block.to(device)).cpu().numpy()

@@ -40,9 +40,9 @@ def classify(
     *,
     learning_rate: float = 0.1,
     batch_size: int = 256,
-    max_steps: int = 1_000,
+    max_steps: int = 300,
     check_every: int = 25,
-    patience: int = 4,
+    patience: int = 2,
 ) -> Classifiers:
     """Train linear heads to tell the clusters of every member from the frozen embedding.
 

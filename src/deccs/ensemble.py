@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
 from sklearn.mixture import GaussianMixture
-from sklearn.neighbors import kneighbors_graph
+from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from deccs.agreement import NOISE, align_labels
 from deccs.seeds import seed_for
@@ -120,7 +120,13 @@ def parts_between_gaps(X: np.ndarray, n_parts: int, min_size: int) -> np.ndarray
     parents = np.concatenate([kept, kept]) + n
     children = np.concatenate([left[kept], right[kept]])
     graph = coo_array((np.ones(len(parents)), (parents, children)), shape=(2 * n - 1, 2 * n - 1))
-    return canonical(connected_components(graph, directed=False)[1][:n])
+    part = connected_components(graph, directed=False)[1][:n]
+    # Stray points that were merged above a cut belong to no part: they go to that of their neighbour.
+    inside = np.isin(part, np.argsort(-np.bincount(part), kind="stable")[:n_parts])
+    nearest = NearestNeighbors(n_neighbors=1).fit(X[inside])
+    if not inside.all():
+        part[~inside] = part[inside][nearest.kneighbors(X[~inside], return_distance=False)[:, 0]]
+    return canonical(part)
 
 
 def canonical(labels: np.ndarray) -> np.ndarray:
@@ -202,7 +208,7 @@ def as_labelling(name: str, labels: Any, n_points: int) -> np.ndarray:
             f"Member {name!r} must have fit_predict or be one label per point, shape ({n_points},); "
             f"got {type(labels).__name__} of shape {given.shape}."
         )
-    none = np.isin(names, ["-1", "-1.0", "nan", "None"])
+    none = np.isin(names, ["-1", "-1.0", "nan", "None", "<NA>"])
     return canonical(np.where(none[numbers], NOISE, numbers))
 
 
@@ -212,16 +218,19 @@ def cluster(
     sample: np.ndarray,
     root: int,
     *,
+    standardise: bool = False,
     min_cluster_size: int = 6,
     n_jobs: int | None = None,
 ) -> Partitions:
     """Let every member cluster the embedded sample.
 
-    Each dimension is standardised on the sample first, as in the authors' program. A member that
-    fails or finds fewer than two clusters is left out with a warning; two must remain.
+    One number scales the sample as a whole. ``standardise`` scales each dimension by itself, as the
+    authors' program does and the paper does not say; members do worse so on every data set we have.
+    A member that fails or finds fewer than two clusters is left out with a warning; two must remain.
     """
-    deviation = Z.std(axis=0)
-    standard = ((Z - Z.mean(axis=0)) / np.where(deviation > 1e-9, deviation, 1)).astype(np.float64)
+    Z = Z.astype(np.float64)
+    deviation = Z.std(axis=0) if standardise else np.sqrt(Z.var(axis=0).mean(keepdims=True))
+    standard = (Z - Z.mean(axis=0)) / np.where(deviation > 1e-9, deviation, 1)
     answers = Parallel(n_jobs=n_jobs)(
         delayed(ask)(name, member, standard, sample, seed_for(root, name)) for name, member in members
     )
@@ -261,8 +270,9 @@ def ask(
         return member[sample], ""
     try:
         fresh = clone(member, safe=False)
-        if "random_state" in getattr(fresh, "get_params", dict)() and fresh.get_params()["random_state"] is None:
-            fresh.set_params(random_state=seed)
+        for key, value in sorted(getattr(fresh, "get_params", dict)().items()):  # those of a pipeline's steps, too
+            if value is None and (key == "random_state" or key.endswith("__random_state")):
+                fresh.set_params(**{key: seed if key == "random_state" else seed_for(seed, key)})
         labels = np.asarray(fresh.fit_predict(Z))
         if labels.shape != (len(Z),):
             return None, f"fit_predict returned shape {labels.shape} for {len(Z)} points"

@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.cluster import KMeans
+from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
-from deccs.agreement import majority_map
+from deccs.agreement import align_labels, majority_map
 from deccs.autoencoder import Autoencoder, encode, encode_exactly
 from deccs.classifiers import Classifiers, classify
 from deccs.ensemble import Member, canonical, check_members, default_members
@@ -179,7 +180,7 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             start = self._pretrained_autoencoder(rows, root, tell(listeners, "on_epoch"))
             result = learn_consensus(start, rows, members, settings, root, tell(listeners, "on_round"))
         self._remember(result, rows, root)
-        self.labels_ = self.predict(X)
+        self.labels_ = self._labels(X)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -189,7 +190,9 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
 
     def predict(self, X: Any) -> np.ndarray:
         """The cluster of each point, new or old."""
-        X = self._checked(X)
+        return self._labels(self._checked(X))
+
+    def _labels(self, X: Any) -> np.ndarray:
         return np.concatenate([logits(self.label_classifier_, Z)[:, 0].argmax(1) for Z in self._embedded(X)])
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -200,7 +203,8 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     def members_predict(self, X: Any) -> np.ndarray:
         """What each member says, numbered alike: (n_members, n_points), in the order of ``member_names_``."""
         X = self._checked(X)
-        return np.concatenate([logits(self.classifiers_, Z).argmax(2).T for Z in self._embedded(X)], axis=1)
+        said = np.concatenate([logits(self.classifiers_, Z).argmax(2).T for Z in self._embedded(X)], axis=1)
+        return np.stack([names[member] for names, member in zip(self._cluster_names, said, strict=True)])
 
     def consensus_confidence(self, X: Any) -> np.ndarray:
         """How far the members agree with the label of each point: (n_points,), 1 where all are sure of it.
@@ -223,6 +227,7 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags = ClassifierTags()  # scikit-learn's sparse checks read them of all with predict_proba
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -244,9 +249,7 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             return check_members(self.members, n_points)
         if k is None:
             raise ValueError("n_clusters=None takes the number most members have: give members, or n_clusters.")
-        if k < 2:
-            raise ValueError("DECCS needs at least two clusters to find, got n_clusters=1.")
-        return default_members(int(k))
+        return default_members(max(2, int(k)))
 
     def _pretrained_autoencoder(
         self, rows: Rows, root: int, on_epoch: Callable[[Epoch], None]
@@ -267,7 +270,10 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             autoencoder = build(choice)
         else:
             own = self.autoencoder
-            own = own if isinstance(own, Autoencoder) else Autoencoder(*own)
+            if not isinstance(own, Autoencoder):
+                if not (isinstance(own, tuple | list) and len(own) == 2):
+                    raise ValueError(f"autoencoder must be an Autoencoder or a pair (encoder, decoder), got {own!r}.")
+                own = Autoencoder(*own)
             autoencoder = copy.deepcopy(own).float().to(rows.device)
             check_shapes(autoencoder, rows)
         if not autoencoder.pretrained:
@@ -297,6 +303,11 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         label = logits(self.label_classifier_, Z.double().numpy())[:, 0].argmax(1)     # (n_sample,)
         said = logits(self.classifiers_, Z.double().numpy()).argmax(2)                 # (n_sample, n_members)
         widest = self.classifiers_.weight.shape[1]
+        clusters = np.arange(widest)
+        self._cluster_names = [
+            align_labels(np.concatenate([member, clusters]), np.concatenate([label, np.full(widest, -1)]))[-widest:]
+            for member in said.T
+        ]
         self._cluster_map = np.stack([majority_map(member, label, widest) for member in said.T])
 
     def _kmeans_classifier(self, Z: torch.Tensor, root: int) -> Classifiers:

@@ -44,7 +44,7 @@ def consensus(
     the authors' program (the paper writes sums), times the classifier's probability for that
     cluster (alpha, the second heuristic; None switches it off). No gradient through either.
     """
-    members = torch.arange(centres.shape[0])
+    members = torch.arange(centres.shape[0], device=centres.device)
     own = centres[members, labels.clamp(min=0)]                           # (batch, n_members, n_latent)
     distances = (z[:, None, :] - own).square().mean(2)                    # (batch, n_members)
     if probabilities is not None:
@@ -57,7 +57,7 @@ def cluster_sums(z: torch.Tensor, labels: torch.Tensor, n_clusters: int) -> tupl
     """Per member and cluster the sum of the points and their number, in one scatter."""
     n_members = labels.shape[1]
     labelled = (labels >= 0).to(z.dtype)                                   # (n_points, n_members)
-    place = (labels.clamp(min=0) + torch.arange(n_members) * n_clusters).T.reshape(-1)
+    place = (labels.clamp(min=0) + torch.arange(n_members, device=z.device) * n_clusters).T.reshape(-1)
     sums = z.new_zeros(n_members * n_clusters, z.shape[1])
     counts = z.new_zeros(n_members * n_clusters)
     sums.index_add_(0, place, (z[None] * labelled.T[:, :, None]).reshape(-1, z.shape[1]))
@@ -74,7 +74,7 @@ def cluster_centres(
     centres = sums / counts.clamp(min=1)[:, :, None]
     if centre == "median":
         for member, cluster in (counts > 0).nonzero().tolist():
-            centres[member, cluster] = z[labels[:, member] == cluster].median(dim=0).values
+            centres[member, cluster] = z[labels[:, member] == cluster].quantile(0.5, dim=0)
     return centres, counts
 
 

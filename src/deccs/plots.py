@@ -32,23 +32,22 @@ def before_and_after(
     X: ArrayLike,
     truth: ArrayLike,
     rounds: Sequence[Round],
-    embeddings: Sequence[np.ndarray],
     *,
     best_round: int = -1,
     middle_round: int | None = None,
 ) -> Figure:
     """Figures 1 and 2 of the paper: how the embedding changes, and what the members make of it.
 
-    ``embeddings`` are those of all points at the start of each round. The strip on top has the data
-    and three of them in the colours of ``truth``; below is every member's partition in round 0 and
-    in ``best_round``, of the sample it saw there, with its ARI.
+    The strip on top has the data and the embeddings of three rounds in the colours of ``truth``; below
+    is every member's partition in round 0 and in ``best_round``, of the sample it saw, with its ARI.
     """
-    figure = new_figure(10, 7.3)
+    figure = new_figure(10, 7)
     _, truth = np.unique(np.asarray(truth), return_inverse=True)
     last = range(len(rounds))[best_round]
     middle = most_halfway(rounds, last) if middle_round is None else middle_round
     updates = "update" if middle == 1 else "updates"
-    strip, grid = figure.subfigures(2, 1, height_ratios=[1.12, 2], hspace=0.04)
+    places = figure.add_gridspec(2, 1, height_ratios=[1.13, 2])
+    strip, grid = figure.add_subfigure(places[0]), figure.add_subfigure(places[1])
 
     panels = strip.subplots(1, 4)
     scatter(panels[0], X, truth, title="(a)  Data")
@@ -56,33 +55,34 @@ def before_and_after(
         panels[1:], [0, middle, last],
         ["(b)  Autoencoder", f"(c)  After {middle} {updates}", "(d)  Consensus representation"], strict=True,
     ):
-        scatter(ax, embeddings[number], truth, title=title)
-        ax.set_xlabel(f"agreement {rounds[number].agreement:.2f}", fontsize=SMALL, color=INK)
+        scatter(ax, rounds[number].Z, truth[rounds[number].sample], title=title)
+        ax.set_xlabel(f"agreement {rounds[number].agreement:.2f}", fontsize=TEXT, color=INK)
+    panels[0].set_ylabel("True classes", fontsize=TEXT, color=INK)
 
     names = list(dict.fromkeys([*rounds[0].member_names, *rounds[last].member_names]))
     rows = grid.subplots(2, len(names), squeeze=False)
-    for row, number, side in zip(rows, [0, last], ["Autoencoder", "Consensus repr."], strict=True):
+    for row, number, side in zip(rows, [0, last], ["Autoencoder", "Consensus representation"], strict=True):
         for ax, name in zip(row, names, strict=True):
-            plot_member(rounds[number], name, embeddings[number], truth, ax)
+            plot_member(rounds[number], name, truth, ax)
         row[0].set_ylabel(side, fontsize=TEXT, color=INK)
     return figure
 
 
-def plot_member(this: Round, name: str, Z: np.ndarray, truth: np.ndarray, ax: Axes | None = None) -> Axes:
-    """One member's partition of a round's sample on the embedding ``Z`` of all points, and its ARI.
+def plot_member(this: Round, name: str, truth: np.ndarray, ax: Axes | None = None) -> Axes:
+    """One member's partition of a round's sample, and its ARI.
 
     Clusters have the colour of the class they meet best; points without a label are grey.
     """
     ax = new_axes() if ax is None else ax
     short = SHORT_NAMES.get(name, name)
     if name not in this.member_names:
-        scatter(ax, Z[this.sample], np.full(len(this.sample), NOISE), title=f"{short}  left out")
+        scatter(ax, this.Z, np.full(len(this.sample), NOISE), title=f"{short}  left out")
         return ax
     partition = this.base_partitions[this.member_names.index(name)]        # (n_sample,)
     classes = truth[this.sample]
     labelled = partition != NOISE
     score = ari(classes[labelled], partition[labelled])
-    scatter(ax, Z[this.sample], align_labels(partition, classes), title=f"{short}  ARI {score:.2f}")
+    scatter(ax, this.Z, align_labels(partition, classes), title=f"{short}  ARI {score:.2f}")
     return ax
 
 
@@ -106,22 +106,23 @@ def plot_rounds(model: DECCS, ax: Axes | None = None) -> Axes:
     ax.plot(model.best_round_, model.agreement_, "o", ms=11, mfc="none", mec=PALETTE[0], mew=1.5,
             label=f"best round: {model.best_round_}")
     ax.set(xlabel="round", ylabel="agreement", ylim=(-0.03, 1.06))
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    lines = ax.get_lines()
+    ax.locator_params(axis="x", integer=True)
+    lines = list(ax.get_lines())
     updates = [(this.number + 0.5, this.losses) for this in model.rounds_ if this.losses is not None]
     if updates:
         right = ax.twinx()
         for term, color in zip(["reconstruction", "classification", "consensus"], PALETTE[1:4], strict=True):
-            right.plot([place for place, _ in updates], [getattr(losses, term) for _, losses in updates],
-                       color=color, lw=1.2, ls="--", label=f"{term} loss")
-        right.set_ylabel("loss")
-        right.set_ylim(bottom=0)
+            values = np.array([getattr(losses, term) for _, losses in updates])
+            values = np.where(values > 0, values, np.nan)  # 0: the term was switched off in that update
+            right.plot([place for place, _ in updates], values, color=color, lw=1.2, ls="--", marker=".", ms=4,
+                       label=f"{term} loss")
+        right.set(ylabel="loss", yscale="log")
         for spine in ("top", "left"):
             right.spines[spine].set_visible(False)
-        lines = [*lines, *right.get_lines()]
+        lines += right.get_lines()
     ax.spines["top"].set_visible(False)
     ax.spines["right"].set_visible(bool(updates))
-    ax.legend(lines, [line.get_label() for line in lines], frameon=False, fontsize=SMALL, ncols=3,
+    ax.legend(lines, [str(line.get_label()) for line in lines], frameon=False, fontsize=SMALL, ncols=3,
               loc="lower center", bbox_to_anchor=(0.5, 1))
     return ax
 
@@ -133,25 +134,28 @@ def plot_agreement(model: DECCS, ax: Axes | None = None) -> Axes:
     best = model.rounds_[model.best_round_]
     matrix = best.agreement_matrix                                         # (n_members, n_members)
     names = [SHORT_NAMES.get(name, name) for name in best.member_names]
-    ax.imshow(matrix, cmap="Blues", vmin=0, vmax=1)
+    ax.pcolormesh(matrix, cmap="Blues", vmin=0, vmax=1, edgecolors="white", lw=2)
+    ax.set_aspect("equal")
+    ax.invert_yaxis()
     for i, j in np.ndindex(matrix.shape):
-        ax.text(j, i, f"{matrix[i, j]:.2f}", ha="center", va="center", fontsize=TEXT,
+        ax.text(j + 0.5, i + 0.5, f"{matrix[i, j]:.2f}", ha="center", va="center", fontsize=TEXT,
                 color="white" if matrix[i, j] > 0.6 else INK)
-    ax.set_xticks(range(len(names)), names, fontsize=TEXT)
-    ax.set_yticks(range(len(names)), names, fontsize=TEXT)
+    places = np.arange(len(names)) + 0.5
+    ax.set_xticks(places, names, fontsize=TEXT)
+    ax.set_yticks(places, names, fontsize=TEXT)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    ax.set_title(f"Round {model.best_round_}, agreement {model.agreement_:.2f}", fontsize=TEXT, color=INK)
+    ax.set_title(f"NMI of the members in round {model.best_round_}: {model.agreement_:.2f}", fontsize=TEXT, color=INK)
     return ax
 
 
 def scatter(ax: Axes, points: ArrayLike, labels: ArrayLike, title: str = "") -> Axes:
     """Points in the plane in the colours of their labels, grey for -1."""
     points = in_the_plane(points)
-    size = float(np.clip(6_000 / max(len(points), 1), 0.5, 9))
+    size = float(np.clip(4_000 / max(len(points), 1), 0.5, 4))
     # An order of its own, or the last cluster would lie on top of all others.
     order = np.random.default_rng(0).permutation(len(points))
-    ax.scatter(*points[order].T, c=np.array(colours(labels))[order], s=size, lw=0, rasterized=True)
+    ax.scatter(points[order, 0], points[order, 1], c=np.array(colours(labels))[order], s=size, lw=0, rasterized=True)
     ax.margins(0.06)
     ax.set_xticks([])
     ax.set_yticks([])

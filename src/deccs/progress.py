@@ -53,7 +53,7 @@ class Display:
         if losses is not None:
             words.append(f"loss {losses.total:.4f} (rec {losses.reconstruction:.4f}, "
                          f"CE {losses.classification:.4f}, cons {losses.consensus:.4f})")
-        self.progress.console.print("  ".join([*words, self.extra(finished)]).rstrip(), highlight=False)
+        self.progress.console.print("  ".join([*words, self.extra(finished)]).rstrip(), highlight=False, soft_wrap=True)
         self.progress.update(task, completed=finished.number + 1)  # type: ignore[arg-type]
 
     def _task(self, name: str, total: int) -> int:

@@ -6,7 +6,6 @@ One round: sample -> embed -> cluster -> classify -> agree -> update.
 from __future__ import annotations
 
 import copy
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,6 +45,7 @@ class RoundSettings:
     rec_by_disagreement: bool = True     # reconstruction times (1 - agreement): the authors' program
     held_out: float = 0.5                # share of the sample that only decides when to stop
     patience: int = 3                    # checks of the held-out loss without a better one
+    standardise: bool = False            # each dimension of the embedding by itself, before the members see it
     min_cluster_size: int = 6            # smaller clusters take no part in their round
     n_jobs: int | None = None
 
@@ -60,6 +60,7 @@ class Round:
 
     number: int
     sample: np.ndarray                   # (n_sample,) row numbers
+    Z: np.ndarray                        # (n_sample, n_latent) what the members clustered, before scaling
     member_names: tuple[str, ...]        # the members in place
     base_partitions: np.ndarray          # (n_members, n_sample), -1 for "takes no part"
     agreement_matrix: np.ndarray         # (n_members, n_members), ones on the diagonal
@@ -80,8 +81,9 @@ class Clustered:
     train: torch.Tensor                  # places in the sample that are learned from
     held_out: torch.Tensor               # ... and that decide when to stop
 
-    def part(self, places: torch.Tensor) -> Clustered:
-        return replace(self, sample=self.sample[places], Z=self.Z[places], labels=self.labels[places])
+    def part(self, places: torch.Tensor, device: torch.device) -> Clustered:
+        return replace(self, sample=self.sample[places], Z=self.Z[places].to(device),
+                       labels=self.labels[places].to(device))
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,8 @@ def learn_consensus(
         Z = encode(autoencoder, rows, sample)                                   # (n_sample, n_latent)
         clock.lap("embed")
         partitions = cluster(members, Z.numpy(), sample.numpy(), seed,
-                             min_cluster_size=settings.min_cluster_size, n_jobs=settings.n_jobs)
+                             standardise=settings.standardise, min_cluster_size=settings.min_cluster_size,
+                             n_jobs=settings.n_jobs)
         clock.lap("cluster")
         labels = torch.from_numpy(partitions.labels.T.copy())                   # (n_sample, n_members)
         train, held_out = split_sample(partitions.labels, settings.held_out, generator_for(seed, "split"))
@@ -125,10 +128,10 @@ def learn_consensus(
         agreement = average_agreement(agreement_matrix)
         if number == 0:
             lambda_cons = consensus_strength(settings.lambda_cons, Z)
-        this = Round(number, sample.numpy(), partitions.names, partitions.labels, agreement_matrix, agreement,
-                     member_weights(agreement_matrix), 0.0, seconds=clock.laps)
+        this = Round(number, sample.numpy(), Z.numpy(), partitions.names, partitions.labels, agreement_matrix,
+                     agreement, member_weights(agreement_matrix), 0.0, seconds=clock.laps)
 
-        if best is None or agreement > rounds[best.best_round].agreement:
+        if best is None or agreement >= rounds[best.best_round].agreement:
             best = Consensus(copy.deepcopy(autoencoder), copy.deepcopy(classifiers), number, rounds)
         stable = (number > 0 and settings.tolerance is not None
                   and abs(agreement - rounds[-1].agreement) < settings.tolerance)
@@ -196,8 +199,10 @@ def split_sample(
 def consensus_strength(lambda_cons: float | str, Z: torch.Tensor) -> float:
     """lambda_cons in the units of this embedding."""
     if lambda_cons != "auto":
+        if isinstance(lambda_cons, str):
+            raise ValueError(f"lambda_cons must be a number or 'auto', got {lambda_cons!r}.")
         return float(lambda_cons)
-    return 1.0 / float(Z.var(0).mean())
+    return 1.0 / max(float(Z.var(0).mean()), 0.01)
 
 
 @dataclass(frozen=True)
@@ -222,9 +227,10 @@ class Objective:
         return torch.stack([rec, ce, cons, total])
 
 
-def objective_of(this: Round, settings: RoundSettings) -> Objective:
-    rec_weight = settings.lambda_rec * ((1 - this.agreement) if settings.rec_by_disagreement else 1.0)
-    weights = torch.from_numpy(this.weights).float() / len(this.weights)
+def objective_of(this: Round, settings: RoundSettings, device: torch.device) -> Objective:
+    # A little reconstruction always stays: with none at full agreement nothing keeps Z invertible.
+    rec_weight = settings.lambda_rec * (max(1 - this.agreement, 0.01) if settings.rec_by_disagreement else 1.0)
+    weights = torch.from_numpy(this.weights).float().to(device) / len(this.weights)
     return Objective(weights, settings.lambda_ce, this.consensus_weight, rec_weight, settings.weight_by_probability)
 
 
@@ -253,11 +259,12 @@ def update(
 ) -> LossParts:
     """Change encoder, decoder and classifiers, in place, so that the partitions become simple.
 
-    The weights with the least held-out loss stay. A loss that is not finite takes the last good
-    state back and halves the rate.
+    The weights with the least held-out loss stay. A loss that explodes or is not finite takes the
+    last good state back and halves the rate.
     """
-    objective = objective_of(this, settings)
-    train, held_out = clustered.part(clustered.train), clustered.part(clustered.held_out)
+    classifiers.to(rows.device)
+    objective = objective_of(this, settings, rows.device)
+    train, held_out = (clustered.part(places, rows.device) for places in (clustered.train, clustered.held_out))
     first_centres, _ = cluster_centres(train.Z, train.labels, classifiers.weight.shape[1], settings.centre)
     centres = first_centres
     unclustered = np.setdiff1d(np.arange(len(rows)), this.sample, assume_unique=True)
@@ -273,6 +280,7 @@ def update(
     best = Best(autoencoder, classifiers)
     check_every = max(1, min(100, settings.n_steps // 4))
     totals, n_steps, halvings = torch.zeros(4), 0, 0
+    too_much = 10 * held_out_loss(objective, autoencoder, classifiers, rows, held_out, centres) + 10
 
     for step in range(1, settings.n_steps + 1):
         autoencoder.train()
@@ -288,13 +296,13 @@ def update(
         optimiser.zero_grad(set_to_none=True)
         terms[3].backward()
         optimiser.step()
-        totals += terms.detach()
-        n_steps = step
+        totals += terms.detach().cpu()
+        n_steps += 1
 
         if step % check_every == 0 or step == settings.n_steps:
             value = held_out_loss(objective, autoencoder, classifiers, rows, held_out, centres)
-            if not math.isfinite(value):
-                halvings += 1
+            if not value < too_much:  # exploded, or not even a number
+                halvings, n_steps, totals = halvings + 1, 0, torch.zeros(4)
                 best.restore()
                 optimiser = torch.optim.SGD(parameters, lr=rate * 0.5**halvings, momentum=0.9)
                 centres = first_centres
@@ -303,7 +311,7 @@ def update(
             if halvings > 10:
                 break
     best.restore()
-    return LossParts(*(totals / n_steps).tolist())
+    return LossParts(*(totals / n_steps).tolist())  # NaN if no step was good
 
 
 @torch.no_grad()

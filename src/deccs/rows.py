@@ -60,7 +60,7 @@ def fit_scaler(X: Any, scale: str | None = "auto") -> Scaler:
     deviation = np.sqrt(variance)
     overall_mean = mean.mean()
     overall_deviation = np.sqrt(variance.mean() + mean.var())
-    varies = deviation > 1e-9 * np.maximum(1, np.abs(mean))
+    varies = deviation > 1e-9 * np.abs(mean)
 
     if scale == "auto":
         columns_done = np.all(np.abs(mean) < 1e-2) and np.all(np.abs(deviation[varies] - 1) < 1e-2)

@@ -12,9 +12,9 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
 from sklearn.metrics.cluster import contingency_matrix
 
-from deccs.agreement import average_agreement, pairwise_agreement
+from deccs.agreement import NOISE, average_agreement, pairwise_agreement
 
-__all__ = ["ari", "accuracy", "agreement", "against_truth", "nmi", "silhouette", "stability"]
+__all__ = ["ari", "accuracy", "agreement", "against_truth", "nmi", "of_members", "silhouette", "stability"]
 
 
 def nmi(truth: ArrayLike, labels: ArrayLike) -> float:
@@ -43,6 +43,15 @@ def against_truth(truth: ArrayLike, labels: ArrayLike) -> dict[str, float]:
     return {"nmi": nmi(truth, labels), "ari": ari(truth, labels), "accuracy": accuracy(truth, labels)}
 
 
+def of_members(finished: Any, truth: np.ndarray) -> dict[str, dict[str, float]]:
+    """Scores of each member of a :class:`~deccs.rounds.Round`, on the points of the sample it has labelled."""
+    classes = np.asarray(truth)[finished.sample]
+    return {
+        name: against_truth(classes[partition != NOISE], partition[partition != NOISE])
+        for name, partition in zip(finished.member_names, finished.base_partitions, strict=True)
+    }
+
+
 def agreement(base_partitions: ArrayLike) -> float:
     """Average pairwise NMI of the partitions, the paper's a(.)."""
     return average_agreement(pairwise_agreement(base_partitions))
@@ -61,10 +70,12 @@ def stability(rounds: Sequence[Any]) -> list[float]:
     values = []
     for before, after in pairwise(rounds):
         _, there, here = np.intersect1d(before.sample, after.sample, return_indices=True)
-        scores = [
-            nmi(before.base_partitions[before.member_names.index(name)][there],
-                after.base_partitions[after.member_names.index(name)][here])
-            for name in before.member_names if name in after.member_names and len(there)
-        ]
+        scores = []
+        for name in before.member_names:
+            if name in after.member_names and len(there):
+                first = before.base_partitions[before.member_names.index(name)][there]
+                second = after.base_partitions[after.member_names.index(name)][here]
+                both = (first != NOISE) & (second != NOISE)
+                scores.append(nmi(first[both], second[both]))
         values.append(float(np.mean(scores)) if scores else float("nan"))
     return values

@@ -237,6 +237,9 @@ def search_pretraining(
     from the settings that are the network's (``layers``, ``dropout``); the rest are fields of
     :class:`Pretraining`.
     """
+    unknown = [name for name in grid if name not in ("layers", "dropout") and not hasattr(settings, name)]
+    if unknown:
+        raise ValueError(f"The grid has names that are no setting of the autoencoder's training: {unknown}.")
     _, held_out = hold_out(len(rows), settings.held_out, generator_for(root, "held out"))
     errors: list[tuple[dict[str, Any], float]] = []
     for values in product(*grid.values()):

@@ -111,11 +111,9 @@ def members_against_truth(model: DECCS, data: datasets.Dataset) -> dict[str, dic
 
 def round_record(finished: Round, truth: np.ndarray) -> dict[str, Any]:
     """One round, its members scored on the sample they clustered."""
-    truth = truth[finished.sample]
-    members = {name: scores.against_truth(truth[partition >= 0], partition[partition >= 0])
-               for name, partition in zip(finished.member_names, finished.base_partitions, strict=True)}
     return {
-        "agreement": finished.agreement, "members": members, "weights": finished.weights.tolist(),
+        "agreement": finished.agreement, "members": scores.of_members(finished, truth),
+        "weights": finished.weights.tolist(),
         "losses": None if finished.losses is None else asdict(finished.losses), "seconds": finished.seconds,
     }
 
