@@ -62,7 +62,8 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         Points the members cluster in a round, as a number or a share. "auto" is the paper's: half
         up to 11,000 points, 8 % above.
     n_steps, batch_size, learning_rate, learning_rate_decay
-        The update: SGD with momentum 0.9, at most ``n_steps`` per round.
+        The update: SGD with momentum 0.9, at most ``n_steps`` per round ("auto": 120, and 400 up to
+        2,000 points, where a step costs next to nothing).
     lambda_cons : float or "auto"
         Weight of the consensus loss. "auto" is the inverse variance of the first embedding, which
         makes the loss independent of its scale.
@@ -118,9 +119,9 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         n_rounds: int = 10,
         tolerance: float | None = None,
         sample_size: int | float | str = "auto",
-        n_steps: int = RoundSettings.n_steps,
-        batch_size: int = RoundSettings.batch_size,
-        learning_rate: float = RoundSettings.learning_rate,
+        n_steps: int | str = "auto",
+        batch_size: int = 256,
+        learning_rate: float = 0.03,
         learning_rate_decay: float = 0.9,
         lambda_cons: float | str = "auto",
         lambda_rec: float = 1.0,
@@ -234,6 +235,8 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     def _round_settings(self) -> RoundSettings:
         for name, least in {"n_rounds": 0, "n_steps": 1, "batch_size": 2, "min_cluster_size": 1}.items():
             value = getattr(self, name)
+            if (name, value) == ("n_steps", "auto"):
+                continue
             if not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
         names = RoundSettings.__dataclass_fields__

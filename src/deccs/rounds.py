@@ -30,7 +30,7 @@ class RoundSettings:
     n_rounds: int = 10                   # T; 0 is the plain autoencoder with its ensemble
     tolerance: float | None = None       # tau: stop when the agreement changes by less; None: run all rounds
     sample_size: int | float | str = "auto"
-    n_steps: int = 300                   # ITER
+    n_steps: int | str = "auto"          # ITER
     batch_size: int = 256                # of clustered points, and as many unclustered ones
     learning_rate: float = 0.03
     learning_rate_decay: float = 0.9     # per round
@@ -43,7 +43,7 @@ class RoundSettings:
     weight_by_probability: bool = True   # second heuristic
     ramp_up: bool = True                 # third heuristic
     rec_by_disagreement: bool = True     # reconstruction times (1 - agreement): the authors' program
-    held_out: float = 0.5                # share of the sample that only decides when to stop
+    held_out: float = 0.1                # share of the sample that only decides when to stop
     patience: int = 3                    # checks of the held-out loss without a better one
     standardise: bool = False            # each dimension of the embedding by itself, before the members see it
     min_cluster_size: int = 6            # smaller clusters take no part in their round
@@ -158,6 +158,15 @@ def default_sample_size(n_points: int) -> int:
     """
     size = n_points // 2 if n_points <= 11_000 else int(0.08 * n_points)
     return min(n_points, max(size, 256))
+
+
+def default_steps(n_points: int) -> int:
+    """Steps of an update: few for the large network, more for the small ones, whose steps cost next to nothing.
+
+    >>> default_steps(70_000), default_steps(552)
+    (120, 400)
+    """
+    return 120 if n_points > 2_000 else 400
 
 
 def draw_sample(n_points: int, sample_size: int | float | str, seed: int) -> torch.Tensor:
@@ -278,11 +287,12 @@ def update(
     rate = settings.learning_rate * settings.learning_rate_decay**this.number
     optimiser = torch.optim.SGD(parameters, lr=rate, momentum=0.9)
     best = Best(autoencoder, classifiers)
-    check_every = max(1, min(100, settings.n_steps // 4))
+    max_steps = default_steps(len(rows)) if settings.n_steps == "auto" else int(settings.n_steps)
+    check_every = max(1, min(50, max_steps // 4))
     totals, n_steps, halvings = torch.zeros(4), 0, 0
     too_much = 10 * held_out_loss(objective, autoencoder, classifiers, rows, held_out, centres) + 10
 
-    for step in range(1, settings.n_steps + 1):
+    for step in range(1, max_steps + 1):
         autoencoder.train()
         batch = next(batches)
         x, y = rows[train.sample[batch]], train.labels[batch]                  # (batch, n_features), (batch, n_members)
@@ -299,7 +309,7 @@ def update(
         totals += terms.detach().cpu()
         n_steps += 1
 
-        if step % check_every == 0 or step == settings.n_steps:
+        if step % check_every == 0 or step == max_steps:
             value = held_out_loss(objective, autoencoder, classifiers, rows, held_out, centres)
             if not value < too_much:  # exploded, or not even a number
                 halvings, n_steps, totals = halvings + 1, 0, torch.zeros(4)

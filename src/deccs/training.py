@@ -20,13 +20,13 @@ from deccs.seeds import generator_for, torch_seeded
 
 @dataclass(frozen=True)
 class Pretraining:
-    """How the autoencoder is trained. One set for all data; the reasons are in docs/method.md."""
+    """How the autoencoder is trained. One set for all data."""
 
     epochs: int | str = "auto"       # passes over the data; "auto" follows from its size
     batch_size: int = 256
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
-    input_noise: float = 0.2         # share of the inputs set to zero (a denoising autoencoder)
+    input_noise: float | str = "auto"  # share of the inputs set to zero (a denoising autoencoder)
     schedule: str = "one-cycle"      # or "plateau": halve the rate when the held-out error stands still
     patience: int = 10               # epochs without a better held-out error before stopping
     held_out: float = 0.1            # share of the points that only decides when to stop (at most 2,000)
@@ -35,8 +35,8 @@ class Pretraining:
     def __post_init__(self) -> None:
         if self.schedule not in ("one-cycle", "plateau"):
             raise ValueError(f"schedule must be 'one-cycle' or 'plateau', got {self.schedule!r}.")
-        if not 0 <= self.input_noise < 1:
-            raise ValueError(f"input_noise is a share of the inputs in [0, 1), got {self.input_noise}.")
+        if self.input_noise != "auto" and (isinstance(self.input_noise, str) or not 0 <= self.input_noise < 1):
+            raise ValueError(f"input_noise is 'auto' or a share of the inputs in [0, 1), got {self.input_noise!r}.")
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,21 @@ class Epoch:
 
 
 def default_epochs(n_points: int, batch_size: int) -> int:
-    """Epochs enough for some 6,000 steps, at least 25 and at most 300."""
+    """Epochs enough for some 4,000 steps, at least 25 and at most 1,000.
+
+    The rounds can only be as good as the embedding they start from: on USPS (36 steps an epoch) 20 epochs
+    end at an NMI of 0.81, 100 epochs at 0.90 (seed 1).
+
+    >>> default_epochs(9_298, 256), default_epochs(70_000, 256), default_epochs(552, 256)
+    (112, 25, 1000)
+    """
     steps_per_epoch = max(1, n_points // batch_size)
-    return int(min(300, max(25, math.ceil(6_000 / steps_per_epoch))))
+    return int(min(1_000, max(25, math.ceil(4_000 / steps_per_epoch))))
+
+
+def default_noise(n_features: int) -> float:
+    """A fifth of the inputs, where the others can tell what they were; none for fewer than ten columns."""
+    return 0.2 if n_features >= 10 else 0.0
 
 
 def shuffled_batches(index: torch.Tensor, size: int, generator: torch.Generator) -> Iterator[torch.Tensor]:
@@ -160,6 +172,7 @@ def train_reconstruction(
     on_epoch: Callable[[Epoch], None],
 ) -> None:
     n_epochs = default_epochs(len(rows), settings.batch_size) if settings.epochs == "auto" else int(settings.epochs)
+    noise = default_noise(rows.n_features) if settings.input_noise == "auto" else float(settings.input_noise)
     generator = generator_for(root, stage)
     steps = n_epochs * max(1, math.ceil(len(train) / settings.batch_size))
     optimiser = torch.optim.Adam(
@@ -175,8 +188,8 @@ def train_reconstruction(
         network.train()
         for batch in shuffled_batches(train, settings.batch_size, generator):
             x = rows[batch]                                             # (batch, n_features)
-            kept = torch.rand(x.shape, device=x.device) >= settings.input_noise if settings.input_noise else 1
-            loss = (network(x * kept)[1] - x).square().mean()
+            seen = x * (torch.rand(x.shape, device=x.device) >= noise) if noise else x
+            loss = (network(seen)[1] - x).square().mean()
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()
