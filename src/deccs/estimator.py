@@ -120,7 +120,7 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         tolerance: float | None = None,
         sample_size: int | float | str = "auto",
         n_steps: int | str = "auto",
-        batch_size: int = 256,
+        batch_size: int = 128,
         learning_rate: float = 0.03,
         learning_rate_decay: float = 0.9,
         lambda_cons: float | str = "auto",

@@ -31,7 +31,7 @@ class RoundSettings:
     tolerance: float | None = None       # tau: stop when the agreement changes by less; None: run all rounds
     sample_size: int | float | str = "auto"
     n_steps: int | str = "auto"          # ITER
-    batch_size: int = 256                # of clustered points, and as many unclustered ones
+    batch_size: int = 128                # of clustered points, and as many unclustered ones
     learning_rate: float = 0.03
     learning_rate_decay: float = 0.9     # per round
     lambda_cons: float | str = "auto"
@@ -43,6 +43,7 @@ class RoundSettings:
     weight_by_probability: bool = True   # second heuristic
     ramp_up: bool = True                 # third heuristic
     rec_by_disagreement: bool = True     # reconstruction times (1 - agreement): the authors' program
+    input_noise: float = 0.0             # share of the inputs set to zero in the update
     held_out: float = 0.1                # share of the sample that only decides when to stop
     patience: int = 3                    # checks of the held-out loss without a better one
     standardise: bool = False            # each dimension of the embedding by itself, before the members see it
@@ -298,7 +299,9 @@ def update(
         x, y = rows[train.sample[batch]], train.labels[batch]                  # (batch, n_features), (batch, n_members)
         if len(unclustered):
             x = torch.cat([x, rows[next(other_batches)]])                      # (2 batch, n_features)
-        z = autoencoder.encoder(x)                                             # (2 batch, n_latent)
+        noise = settings.input_noise
+        seen = x * (torch.rand(x.shape, device=x.device) >= noise) if noise else x
+        z = autoencoder.encoder(seen)                                          # (2 batch, n_latent)
         logits = classifiers(z)                                                # (2 batch, n_members, n_clusters)
         if settings.moving_centres:
             centres = move_centres(centres, z[: len(y)].detach(), y, settings.centre)

@@ -13,6 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import torch
+
 Record = dict[str, Any]
 
 
@@ -58,6 +60,7 @@ def machine() -> dict[str, Any]:
     return {
         "processor": processor_name(),
         "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
     }
