@@ -18,6 +18,7 @@ SMALL = {
     "n_clusters": 3,
     "layers": (8, 2),
     "n_rounds": 1,
+    "n_init": 1,
     "n_steps": 10,
     "batch_size": 64,
     "pretraining": Pretraining(epochs=15, batch_size=32, learning_rate=1e-2),

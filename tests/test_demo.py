@@ -11,7 +11,7 @@ X, Y = datasets.make_synth(n_per_cluster=40, random_state=0)
 
 
 def quick(name, *, random_state=0):
-    return DECCS(4, n_rounds=1, n_steps=10, lambda_cons=1.0, pretraining=Pretraining(epochs=20),
+    return DECCS(4, n_rounds=1, n_init=1, n_steps=10, lambda_cons=1.0, pretraining=Pretraining(epochs=200),
                  random_state=random_state, scale=None)
 
 

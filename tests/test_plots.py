@@ -17,13 +17,13 @@ Z = np.arange(8.0).reshape(4, 2)         # of the sample
 def hand_made_round(number, partitions, agreement=0.5, names=("kmeans", "mine", "mixture")):
     partitions = np.array(partitions)
     return Round(number, SAMPLE, Z, names[: len(partitions)], partitions, np.eye(len(partitions)), agreement,
-                 np.ones(len(partitions)), 0.0, LossParts(1, 2, 3, 6))
+                 np.ones(len(partitions)), 0.0, losses=LossParts(1, 2, 3, 6))
 
 
 @pytest.fixture(scope="module")
 def fitted():
     X, y = datasets.make_synth(n_per_cluster=40, random_state=0)
-    model = DECCS(4, n_rounds=1, n_steps=10, lambda_cons=1.0, pretraining=Pretraining(epochs=20), random_state=0)
+    model = DECCS(4, n_rounds=1, n_init=1, n_steps=10, lambda_cons=1.0, pretraining=Pretraining(epochs=200), random_state=0)
     return model.fit(X), X, y
 
 

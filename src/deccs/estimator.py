@@ -22,7 +22,7 @@ from deccs.classifiers import Classifiers, classify
 from deccs.ensemble import Member, canonical, check_members, default_members
 from deccs.inputs import as_table, output_dtype
 from deccs.progress import Display
-from deccs.rounds import Consensus, Round, RoundSettings, learn_consensus, split_sample
+from deccs.rounds import Consensus, Round, RoundSettings, best_of_restarts, split_sample
 from deccs.rows import Rows, fit_scaler
 from deccs.seeds import generator_for, root_seed, seed_for
 from deccs.training import Epoch, Pretraining, initial_autoencoder, pretrain, search_pretraining
@@ -55,9 +55,12 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         Fields of ``Pretraining``, ``layers`` or ``dropout`` to choose by held-out reconstruction error.
     n_rounds : int, default=10
         T; 0 gives the plain autoencoder with its ensemble.
+    n_init : int or "auto"
+        How often the rounds may start anew from the same autoencoder; the start with the highest
+        agreement counts, full agreement ends the search. "auto": 4 up to 2,000 points, else 1.
     tolerance : float or None
-        Stop when the agreement changes by less than this (the paper's tau). None runs all rounds;
-        either way the round of highest agreement is the result.
+        Stop when the agreement changes by less than this (the paper's tau). None stops at full
+        agreement only; either way the round of highest agreement is the result.
     sample_size : "auto", int or float
         Points the members cluster in a round, as a number or a share. "auto" is the paper's: half
         up to 11,000 points, 8 % above.
@@ -117,6 +120,7 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         pretraining: Pretraining | None = None,
         pretraining_grid: Mapping[str, Sequence[Any]] | None = None,
         n_rounds: int = 10,
+        n_init: int | str = "auto",
         tolerance: float | None = None,
         sample_size: int | float | str = "auto",
         n_steps: int | str = "auto",
@@ -146,6 +150,7 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         self.pretraining = pretraining
         self.pretraining_grid = pretraining_grid
         self.n_rounds = n_rounds
+        self.n_init = n_init
         self.tolerance = tolerance
         self.sample_size = sample_size
         self.n_steps = n_steps
@@ -179,7 +184,7 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         with Display(self.n_rounds) if self.verbose else nullcontext() as display:
             listeners = [*(self.callbacks or []), *([display] if display else [])]
             start = self._pretrained_autoencoder(rows, root, tell(listeners, "on_epoch"))
-            result = learn_consensus(start, rows, members, settings, root, tell(listeners, "on_round"))
+            result = best_of_restarts(start, rows, members, settings, root, self.n_init, tell(listeners, "on_round"))
         self._remember(result, rows, root)
         self.labels_ = self._labels(X)
         return self
@@ -233,9 +238,9 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         return tags
 
     def _round_settings(self) -> RoundSettings:
-        for name, least in {"n_rounds": 0, "n_steps": 1, "batch_size": 2, "min_cluster_size": 1}.items():
+        for name, least in {"n_rounds": 0, "n_init": 1, "n_steps": 1, "batch_size": 2, "min_cluster_size": 1}.items():
             value = getattr(self, name)
-            if (name, value) == ("n_steps", "auto"):
+            if name in ("n_init", "n_steps") and value == "auto":
                 continue
             if not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")

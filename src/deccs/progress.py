@@ -47,7 +47,7 @@ class Display:
                              description=f"pretraining, {epoch.stage}: error {epoch.error:.4f}")
 
     def on_round(self, finished: Round) -> None:
-        task = self._task("rounds", self.n_rounds + 1)
+        task = self._task(f"rounds{f', start {finished.start + 1}' if finished.start else ''}", self.n_rounds + 1)
         losses = finished.losses
         words = [f"round {finished.number:2d}  agreement {finished.agreement:.3f}"]
         if losses is not None:

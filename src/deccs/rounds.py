@@ -28,7 +28,7 @@ class RoundSettings:
     """What the paper leaves to the user. One set for all data."""
 
     n_rounds: int = 10                   # T; 0 is the plain autoencoder with its ensemble
-    tolerance: float | None = None       # tau: stop when the agreement changes by less; None: run all rounds
+    tolerance: float | None = None       # tau: stop when the agreement changes by less; None: stop at full agreement
     sample_size: int | float | str = "auto"
     n_steps: int | str = "auto"          # ITER
     batch_size: int = 128                # of clustered points, and as many unclustered ones
@@ -43,7 +43,6 @@ class RoundSettings:
     weight_by_probability: bool = True   # second heuristic
     ramp_up: bool = True                 # third heuristic
     rec_by_disagreement: bool = True     # reconstruction times (1 - agreement): the authors' program
-    input_noise: float = 0.0             # share of the inputs set to zero in the update
     held_out: float = 0.1                # share of the sample that only decides when to stop
     patience: int = 3                    # checks of the held-out loss without a better one
     standardise: bool = False            # each dimension of the embedding by itself, before the members see it
@@ -68,6 +67,7 @@ class Round:
     agreement: float                     # mean over pairs
     weights: np.ndarray                  # (n_members,) lambda_i
     consensus_weight: float              # w(t), 0 where no update followed
+    start: int = 0                       # which start of the rounds, see best_of_restarts
     losses: LossParts | None = None      # means over the update that followed, None after the last clustering
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -96,6 +96,10 @@ class Consensus:
     best_round: int
     rounds: list[Round]
 
+    @property
+    def agreement(self) -> float:
+        return self.rounds[self.best_round].agreement
+
 
 def learn_consensus(
     autoencoder: Autoencoder,
@@ -104,6 +108,7 @@ def learn_consensus(
     settings: RoundSettings,
     root: int,
     on_round: Callable[[Round], None] = lambda finished: None,
+    start: int = 0,
 ) -> Consensus:
     """Run the rounds; ``autoencoder`` itself is not changed."""
     autoencoder = copy.deepcopy(autoencoder)
@@ -130,12 +135,11 @@ def learn_consensus(
         if number == 0:
             lambda_cons = consensus_strength(settings.lambda_cons, Z)
         this = Round(number, sample.numpy(), Z.numpy(), partitions.names, partitions.labels, agreement_matrix,
-                     agreement, member_weights(agreement_matrix), 0.0, seconds=clock.laps)
+                     agreement, member_weights(agreement_matrix), 0.0, start, seconds=clock.laps)
 
         if best is None or agreement >= rounds[best.best_round].agreement:
             best = Consensus(copy.deepcopy(autoencoder), copy.deepcopy(classifiers), number, rounds)
-        stable = (number > 0 and settings.tolerance is not None
-                  and abs(agreement - rounds[-1].agreement) < settings.tolerance)
+        stable = number > 0 and is_stable(rounds[-1].agreement, agreement, settings.tolerance)
         if not stable and number < settings.n_rounds:
             weight = lambda_cons * (ramp_up(number, settings.n_rounds) if settings.ramp_up else 1.0)
             this = replace(this, consensus_weight=weight)
@@ -146,6 +150,49 @@ def learn_consensus(
         rounds.append(this)
         on_round(this)
         if stable:
+            break
+    assert best is not None
+    return best
+
+
+FULL = 0.999  # members that agree so far have nothing left to agree on
+
+
+def is_stable(before: float, now: float, tolerance: float | None) -> bool:
+    """The paper's stop rule, |a(t) - a(t-1)| < tau; and full agreement twice in a row.
+
+    >>> is_stable(0.80, 0.81, tolerance=0.02), is_stable(0.80, 0.81, tolerance=None), is_stable(1.0, 1.0, None)
+    (True, False, True)
+    """
+    return min(before, now) >= FULL or (tolerance is not None and abs(now - before) < tolerance)
+
+
+def default_restarts(n_points: int) -> int:
+    """How often the rounds may start anew: where they cost seconds, a bad start need not be kept.
+
+    >>> default_restarts(552), default_restarts(70_000)
+    (4, 1)
+    """
+    return 4 if n_points <= 2_000 else 1
+
+
+def best_of_restarts(
+    autoencoder: Autoencoder,
+    rows: Rows,
+    members: Sequence[Member],
+    settings: RoundSettings,
+    root: int,
+    n_init: int | str = "auto",
+    on_round: Callable[[Round], None] = lambda finished: None,
+) -> Consensus:
+    """The start with the highest agreement, the paper's own criterion; full agreement ends the search."""
+    best: Consensus | None = None
+    for start in range(default_restarts(len(rows)) if n_init == "auto" else int(n_init)):
+        seed = root if start == 0 else seed_for(root, "start", start)
+        found = learn_consensus(autoencoder, rows, members, settings, seed, on_round, start)
+        if best is None or found.agreement > best.agreement:
+            best = found
+        if best.agreement >= FULL or settings.n_rounds == 0:
             break
     assert best is not None
     return best
@@ -299,9 +346,7 @@ def update(
         x, y = rows[train.sample[batch]], train.labels[batch]                  # (batch, n_features), (batch, n_members)
         if len(unclustered):
             x = torch.cat([x, rows[next(other_batches)]])                      # (2 batch, n_features)
-        noise = settings.input_noise
-        seen = x * (torch.rand(x.shape, device=x.device) >= noise) if noise else x
-        z = autoencoder.encoder(seen)                                          # (2 batch, n_latent)
+        z = autoencoder.encoder(x)                                             # (2 batch, n_latent)
         logits = classifiers(z)                                                # (2 batch, n_members, n_clusters)
         if settings.moving_centres:
             centres = move_centres(centres, z[: len(y)].detach(), y, settings.centre)

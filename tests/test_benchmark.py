@@ -1,0 +1,137 @@
+import json
+
+import numpy as np
+import pytest
+
+from deccs import DECCS, Pretraining, datasets
+from deccs.benchmark import estimator_for, records, runner, table
+from deccs.benchmark.__main__ import changes_from, main, setting
+from deccs.benchmark.settings import METHODS, PAPER
+
+QUICK = {"n_rounds": 1, "n_init": 1, "n_steps": 5, "pretraining": Pretraining(epochs=2)}
+
+
+@pytest.fixture(autouse=True)
+def no_shared_data(monkeypatch):
+    monkeypatch.delenv("DECCS_DATA", raising=False)  # SYNTH then comes from its generator, everywhere
+
+
+def quick_run(repetition=0, method="DECCS", **changes):
+    return runner.Run("test", method, "synth", repetition, QUICK | changes)
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_paper_s_settings_stand_as_data(name):
+    model = estimator_for(name, random_state=7)
+    linkage = dict(model.members)["agglomerative"].linkage
+    images = name in ("mnist", "fmnist", "kmnist", "usps")
+    assert model.lambda_cons == (0.1 if images else 10)
+    assert linkage == ("single" if name == "synth" else "ward")
+    assert model.layers == {"synth": (20, 20, 2), "mice": (256, 128, 64)}.get(name, (500, 500, 2000, 10))
+    assert model.random_state == 7
+    plain = METHODS["DECCS plain"](name, random_state=7)
+    given = {key: value for key, value in plain.get_params().items() if value != DECCS().get_params()[key]}
+    assert set(given) <= {"n_clusters", "random_state"}                    # nothing but k
+
+
+def test_unknown_data_set_names_those_there_are():
+    with pytest.raises(ValueError, match="No settings for data set 'iris'; there are synth, mice"):
+        estimator_for("iris")
+
+
+def test_a_record_has_what_the_tables_need(tmp_path):
+    record = runner.carry_out(quick_run(), tmp_path)
+    assert record["status"] == "ok", record.get("traceback")
+    assert set(record) >= {
+        "experiment", "method", "dataset", "dataset_sha256", "seed", "settings", "scores", "members", "rounds",
+        "seconds", "peak_memory_mb", "versions", "machine", "code", "best_round", "autoencoder"}
+    assert set(record["scores"]) == {"nmi", "ari", "accuracy", "agreement"}
+    assert len(record["rounds"]) == 2
+    assert set(record["rounds"][0]["members"]["kmeans"]) == {"nmi", "ari", "accuracy"}
+    assert record["scores"] == json.loads(json.dumps(record["scores"]))
+
+
+def test_a_cached_autoencoder_gives_the_same_run(tmp_path):
+    first, second = runner.carry_out(quick_run(), tmp_path), runner.carry_out(quick_run(), tmp_path)
+    assert (first["autoencoder"]["from"], second["autoencoder"]["from"]) == ("training", "cache")
+    assert first["scores"] == second["scores"]
+    assert first["seconds"]["pretrain"] == second["seconds"]["pretrain"]   # what it cost, not what the cache cost
+    other = runner.carry_out(quick_run(pretraining=Pretraining(epochs=3)), tmp_path)
+    assert other["autoencoder"]["from"] == "training"
+
+
+def test_the_runner_gives_what_a_plain_fit_gives(tmp_path):
+    run = quick_run()
+    data = datasets.load("synth")
+    labels = run.estimator().fit(data.X).labels_
+    from deccs.scores import against_truth
+
+    assert runner.carry_out(run, tmp_path)["scores"].items() >= against_truth(data.y, labels).items()
+
+
+def test_a_failed_run_is_a_row_with_a_status_and_no_number(tmp_path):
+    record = runner.carry_out(quick_run(centre="mode"), tmp_path)
+    assert record["status"] == "failed"
+    assert "centre must be 'mean' or 'median'" in record["error"]
+    assert "scores" not in record
+    good = runner.carry_out(quick_run(), tmp_path)
+    row = table.markdown([record, good], "test").splitlines()[-1]
+    assert "1 of 2" in row
+    assert f"{good['scores']['nmi']:.3f} ± 0.000" in row
+
+
+def test_seeds_depend_on_the_place_alone():
+    assert quick_run(3).seed == quick_run(3, method="DECCS plain").seed
+    assert len({quick_run(repetition).seed for repetition in range(20)}) == 20
+
+
+def test_records_survive_a_broken_line(tmp_path):
+    path = tmp_path / "deep" / "records.jsonl"
+    records.append(path, {"a": 1})
+    path.write_text(path.read_text() + '{"a": 2, "sco')                    # killed while writing
+    records.append(path, {"a": 3})
+    assert list(records.read(path)) == [{"a": 1}, {"a": 3}]
+    assert list(records.read(tmp_path / "none")) == []
+
+
+def test_nothing_is_run_twice(tmp_path, monkeypatch, capsys):
+    calls = []
+
+    def fake(run, cache):
+        calls.append(run.repetition)
+        sha256 = datasets.load("synth").sha256
+        scores = {"nmi": 0.5, "ari": 0.4, "accuracy": 0.6, "agreement": 0.9}
+        return runner.header(run, sha256) | {
+            "status": "ok", "scores": scores, "best_round": 1, "peak_memory_mb": 1.0,
+            "seconds": {"total": 60.0}, "rounds": [{"members": {"kmeans": {"nmi": 0.25}}}]}
+
+    monkeypatch.setattr("deccs.benchmark.__main__.carry_out_apart", fake)
+    out = ["--out", str(tmp_path / "r.jsonl"), "--set", "n_rounds=1"]
+    assert main(["synth", "--seeds", "2", *out]) == 0
+    assert main(["synth", "--seeds", "3", *out]) == 0
+    assert calls == [0, 1, 2]
+    assert "| SYNTH | 0.25 | **0.500 ± 0.000** |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("text", "pair"), [
+    ("n_rounds=3", ("n_rounds", 3)), ("lambda_cons=auto", ("lambda_cons", "auto")),
+    ("layers=(8,2)", ("layers", (8, 2))),
+])
+def test_settings_from_the_command_line(text, pair):
+    assert setting(text) == pair
+
+
+def test_settings_of_the_pretraining_have_its_name_before_them():
+    assert changes_from([("pretraining.epochs", 3), ("n_rounds", 1)]) == {
+        "n_rounds": 1, "pretraining": Pretraining(epochs=3)}
+
+
+def test_deviation_is_over_runs():
+    assert table.plus_minus([0.4, 0.6]) == "0.500 ± 0.100"
+    assert np.isclose(np.std([0.4, 0.6]), 0.1)
+
+
+@pytest.mark.slow
+def test_one_run_in_a_process_of_its_own(tmp_path):
+    record = runner.carry_out_apart(quick_run(), tmp_path)
+    assert record["status"] == "ok"
