@@ -130,7 +130,11 @@ def test_noise_of_dbscan_takes_no_part(blobs):
     assert partitions.n_clusters[1] >= 2
 
 
-def test_members_see_standardised_columns():
+@pytest.mark.parametrize(("standardise", "deviations"), [
+    (True, [1, 1, 0]),                                                     # each by itself; a constant one stays finite
+    (False, [3**0.5 / 10_001**0.5, 100 * 3**0.5 / 10_001**0.5, 0]),        # all by the root of the mean variance
+])
+def test_members_see_the_sample_scaled_by_one_number_or_column_by_column(standardise, deviations):
     seen = []
 
     class Watches(Says):
@@ -138,10 +142,11 @@ def test_members_see_standardised_columns():
             seen.append(X)
             return super().fit(X)
 
-    Z = np.random.default_rng(0).normal(size=(40, 3)) * [1, 100, 0] + [0, 5, 7]
-    run([("a", Watches([0, 1] * 20)), ("b", Says([0, 1] * 20))], Z.astype(np.float32))
+    column = np.array([-1, 1] * 20)                                        # mean 0, deviation 1
+    Z = column[:, None] * [1, 100, 0] + [0, 5, 7]
+    run([("a", Watches([0, 1] * 20)), ("b", Says([0, 1] * 20))], Z.astype(np.float32), standardise=standardise)
     assert np.abs(seen[0].mean(axis=0)).max() < 1e-5
-    np.testing.assert_allclose(seen[0].std(axis=0), [1, 1, 0], atol=1e-5)      # a constant column stays finite
+    np.testing.assert_allclose(seen[0].std(axis=0), deviations, atol=1e-5)
 
 
 def test_a_labelling_is_read_where_the_sample_is():

@@ -23,7 +23,8 @@ def hand_made_round(number, partitions, agreement=0.5, names=("kmeans", "mine", 
 @pytest.fixture(scope="module")
 def fitted():
     X, y = datasets.make_synth(n_per_cluster=40, random_state=0)
-    model = DECCS(4, n_rounds=1, n_init=1, n_steps=10, lambda_cons=1.0, pretraining=Pretraining(epochs=200), random_state=0)
+    model = DECCS(4, n_rounds=1, n_init=1, n_steps=10, lambda_cons=1.0, pretraining=Pretraining(epochs=200),
+                  random_state=0)
     return model.fit(X), X, y
 
 

@@ -15,7 +15,14 @@ from deccs import Autoencoder, Pretraining
 from deccs import rounds as module
 from deccs.datasets import make_rings
 from deccs.ensemble import MemberWarning
-from deccs.rounds import RoundSettings, default_sample_size, draw_sample, learn_consensus, split_sample
+from deccs.rounds import (
+    RoundSettings,
+    best_of_restarts,
+    default_sample_size,
+    draw_sample,
+    learn_consensus,
+    split_sample,
+)
 from deccs.rows import Rows, fit_scaler
 from deccs.scores import nmi
 from deccs.training import pretrain
@@ -56,10 +63,10 @@ def history(touching):
     return run(*touching, n_rounds=3, n_steps=60)
 
 
-def test_an_update_raises_the_agreement(history):
-    first, second = history.rounds[:2]
-    assert first.agreement < 0.98
-    assert second.agreement > first.agreement
+def test_updates_raise_the_agreement(history):
+    first, *later = [finished.agreement for finished in history.rounds]
+    assert first < 0.98
+    assert max(later) > first
 
 
 def test_the_best_round_has_the_highest_agreement(history):
@@ -71,8 +78,25 @@ def test_of_rounds_that_agree_alike_the_last_is_kept(touching):
     """Two members that always say the same agree fully in every round."""
     truth = np.arange(200) % 3
     result = run(*touching, members=lambda: [("a", truth), ("b", truth)])
-    assert [finished.agreement for finished in result.rounds] == [1, 1, 1]
-    assert result.best_round == 2
+    assert [finished.agreement for finished in result.rounds] == [1, 1]   # twice in a row: nothing left to agree on
+    assert result.best_round == 1
+
+
+def test_restarts_keep_the_start_with_the_highest_agreement(touching):
+    seen = []
+    found = best_of_restarts(*touching, members(), settings(n_rounds=1), 0, 3, seen.append)
+    by_start = {start: max(finished.agreement for finished in seen if finished.start == start) for start in range(3)}
+    assert found.agreement == max(by_start.values())
+    assert found.rounds[0].start == max(by_start, key=by_start.get)
+    first = learn_consensus(*touching, members(), settings(n_rounds=1), 0)
+    assert [finished.agreement for finished in first.rounds] == [
+        finished.agreement for finished in seen if finished.start == 0]   # the first start is what one start gives
+
+
+def test_full_agreement_ends_the_search(touching):
+    truth, seen = np.arange(200) % 3, []
+    best_of_restarts(*touching, [("a", truth), ("b", truth)], settings(n_rounds=1), 0, 5, seen.append)
+    assert {finished.start for finished in seen} == {0}
 
 
 def test_the_result_is_the_state_of_the_best_round(history, touching):
