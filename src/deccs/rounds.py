@@ -66,7 +66,7 @@ class Round:
     agreement_matrix: np.ndarray         # (n_members, n_members), ones on the diagonal
     agreement: float                     # mean over pairs
     weights: np.ndarray                  # (n_members,) lambda_i
-    consensus_weight: float              # w(t), 0 where no update followed
+    consensus_weight: float = 0.0        # w(t), 0 where no update followed
     start: int = 0                       # which start of the rounds, see best_of_restarts
     losses: LossParts | None = None      # means over the update that followed, None after the last clustering
     seconds: dict[str, float] = field(default_factory=dict)
@@ -110,7 +110,7 @@ def learn_consensus(
     on_round: Callable[[Round], None] = lambda finished: None,
     start: int = 0,
 ) -> Consensus:
-    """Run the rounds; ``autoencoder`` itself is not changed."""
+    """Algorithm 1: cluster, update, cluster, ... ; ``autoencoder`` itself is not changed."""
     autoencoder = copy.deepcopy(autoencoder)
     rounds: list[Round] = []
     best: Consensus | None = None
@@ -118,28 +118,14 @@ def learn_consensus(
     for number in range(settings.n_rounds + 1):
         seed = seed_for(root, "round", number)
         clock = Clock()
-        sample = draw_sample(len(rows), settings.sample_size, seed)             # (n_sample,)
-        Z = encode(autoencoder, rows, sample)                                   # (n_sample, n_latent)
-        clock.lap("embed")
-        partitions = cluster(members, Z.numpy(), sample.numpy(), seed,
-                             standardise=settings.standardise, min_cluster_size=settings.min_cluster_size,
-                             n_jobs=settings.n_jobs)
-        clock.lap("cluster")
-        labels = torch.from_numpy(partitions.labels.T.copy())                   # (n_sample, n_members)
-        train, held_out = split_sample(partitions.labels, settings.held_out, generator_for(seed, "split"))
-        classifiers = classify(Z, labels, train, held_out, generator_for(seed, "classify"))
-        clustered = Clustered(sample, Z, labels, train, held_out)
-        clock.lap("classify")
-        agreement_matrix = pairwise_agreement(partitions.labels)                # (n_members, n_members)
-        agreement = average_agreement(agreement_matrix)
+        this, classifiers, clustered = open_round(autoencoder, rows, members, settings, seed, clock)
+        this = replace(this, number=number, start=start)
+        if best is None or this.agreement >= best.agreement:  # of two alike the later: its clusters are more compact
+            best = Consensus(copy.deepcopy(autoencoder), copy.deepcopy(classifiers), number, [*rounds, this])
         if number == 0:
-            lambda_cons = consensus_strength(settings.lambda_cons, Z)
-        this = Round(number, sample.numpy(), Z.numpy(), partitions.names, partitions.labels, agreement_matrix,
-                     agreement, member_weights(agreement_matrix), 0.0, start, seconds=clock.laps)
+            lambda_cons = consensus_strength(settings.lambda_cons, clustered.Z)
 
-        if best is None or agreement >= rounds[best.best_round].agreement:
-            best = Consensus(copy.deepcopy(autoencoder), copy.deepcopy(classifiers), number, rounds)
-        stable = number > 0 and is_stable(rounds[-1].agreement, agreement, settings.tolerance)
+        stable = number > 0 and is_stable(rounds[-1].agreement, this.agreement, settings.tolerance)
         if not stable and number < settings.n_rounds:
             weight = lambda_cons * (ramp_up(number, settings.n_rounds) if settings.ramp_up else 1.0)
             this = replace(this, consensus_weight=weight)
@@ -152,7 +138,32 @@ def learn_consensus(
         if stable:
             break
     assert best is not None
-    return best
+    return replace(best, rounds=rounds)
+
+
+def open_round(
+    autoencoder: Autoencoder,
+    rows: Rows,
+    members: Sequence[Member],
+    settings: RoundSettings,
+    seed: int,
+    clock: Clock,
+) -> tuple[Round, Classifiers, Clustered]:
+    """Sample, embed, cluster, classify, agree: all of a round but its update."""
+    sample = draw_sample(len(rows), settings.sample_size, seed)                 # (n_sample,)
+    Z = encode(autoencoder, rows, sample)                                       # (n_sample, n_latent)
+    clock.lap("embed")
+    partitions = cluster(members, Z.numpy(), sample.numpy(), seed, standardise=settings.standardise,
+                         min_cluster_size=settings.min_cluster_size, n_jobs=settings.n_jobs)
+    clock.lap("cluster")
+    labels = torch.from_numpy(partitions.labels.T.copy())                       # (n_sample, n_members)
+    train, held_out = split_sample(partitions.labels, settings.held_out, generator_for(seed, "split"))
+    classifiers = classify(Z, labels, train, held_out, generator_for(seed, "classify"))
+    clock.lap("classify")
+    agreement_matrix = pairwise_agreement(partitions.labels)                    # (n_members, n_members)
+    this = Round(0, sample.numpy(), Z.numpy(), partitions.names, partitions.labels, agreement_matrix,
+                 average_agreement(agreement_matrix), member_weights(agreement_matrix), seconds=clock.laps)
+    return this, classifiers, Clustered(sample, Z, labels, train, held_out)
 
 
 FULL = 0.999  # members that agree so far have nothing left to agree on
@@ -199,13 +210,17 @@ def best_of_restarts(
 
 
 def default_sample_size(n_points: int) -> int:
-    """The paper's: half of the points up to 11,000, else 8 %; never fewer than 256 if there are as many.
+    """The paper's: half of the points up to 11,000, else 8 %; at least 256 if there are as many.
+
+    At most 10,000, because Ward's and single linkage hold all pairs of the sample: 0.4 GB there.
 
     >>> default_sample_size(9_298), default_sample_size(70_000), default_sample_size(150)
     (4649, 5600, 150)
+    >>> default_sample_size(1_000_000)
+    10000
     """
     size = n_points // 2 if n_points <= 11_000 else int(0.08 * n_points)
-    return min(n_points, max(size, 256))
+    return min(n_points, max(size, 256), 10_000)
 
 
 def default_steps(n_points: int) -> int:

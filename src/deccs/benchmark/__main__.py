@@ -36,6 +36,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, default=Path("runs/autoencoders"), help="pretrained autoencoders")
     parser.add_argument("--set", nargs="*", type=setting, default=[], metavar="NAME=VALUE",
                         help="change parameters of DECCS, or of its pretraining as pretraining.NAME=VALUE")
+    parser.add_argument("--page", type=Path, help="a Markdown page whose table is made anew from the records")
     return parser.parse_args(arguments)
 
 
@@ -62,7 +63,10 @@ def main(arguments: list[str] | None = None) -> int:
                 records.append(given.out, record)
                 failed += record["status"] != "ok"
                 console.print(f"{name} {method} {repetition}: {summary(record)}", highlight=False)
-    console.print(table.markdown(records.read(given.out), given.experiment), soft_wrap=True, highlight=False)
+    rows = table.markdown(records.read(given.out), given.experiment)
+    console.print(rows, soft_wrap=True, highlight=False)
+    if given.page:
+        given.page.write_text(table.put_into(given.page.read_text(), rows))
     return 1 if failed else 0
 
 

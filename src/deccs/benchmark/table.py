@@ -58,3 +58,16 @@ def round_zero(rows: list[Record]) -> str:
         for name, member in row["rounds"][0]["members"].items():
             values[name].append(member["nmi"])
     return " ".join(f"{np.mean(value):.2f}" for value in values.values())
+
+
+BEGIN, END = "<!-- table: python -m deccs.benchmark -->", "<!-- end of table -->"
+
+
+def put_into(text: str, rows: str) -> str:
+    """A page with the table between its marks made anew.
+
+    >>> put_into(f"before {BEGIN}old{END} after", "new").replace(BEGIN, "<").replace(END, ">")
+    'before <\\nnew\\n> after'
+    """
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}\n{rows}\n{END}{rest.split(END)[1]}"

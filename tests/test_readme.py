@@ -1,0 +1,34 @@
+"""The README's numbers are those of the records, and its Python runs."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deccs.benchmark import records, table
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_table_is_that_of_the_records():
+    text = (ROOT / "README.md").read_text()
+    rows = table.markdown(records.read(ROOT / "results" / "deccs.jsonl"))
+    assert text == table.put_into(text, rows), "run: python -m deccs.benchmark --page README.md"
+
+
+def code_blocks(path):
+    return [part.split("```")[0] for part in path.read_text().split("```python\n")[1:]]
+
+
+@pytest.mark.parametrize("block", code_blocks(ROOT / "README.md"))
+def test_the_readme_s_python_runs(block, monkeypatch):
+    """On a small part of the data and with few steps; the calls are the README's own."""
+    import deccs
+
+    X, y = deccs.datasets.make_synth(n_per_cluster=40, random_state=0)
+    X = np.hstack([X, X])
+    monkeypatch.setattr(deccs.datasets, "load", lambda name, return_X_y: (X, y))
+    monkeypatch.setattr("deccs.rounds.default_steps", lambda n_points: 5)
+    monkeypatch.setattr("deccs.rounds.default_restarts", lambda n_points: 1)
+    monkeypatch.setattr("deccs.training.default_epochs", lambda *sizes: 2)
+    exec(block, {"my_labels": y, "deccs": deccs})
