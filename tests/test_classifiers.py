@@ -27,7 +27,7 @@ def learn(Z, labels, seed=0, max_steps=200, **settings):
 
 
 def test_forward_is_one_product_per_member():
-    heads = Classifiers(2, [2, 3])
+    heads = Classifiers(2, torch.tensor([[True, True, False], [True, True, True]]))
     with torch.no_grad():
         heads.weight.copy_(torch.arange(12.0).view(2, 3, 2))
         heads.bias.copy_(torch.arange(6.0).view(2, 3))

@@ -27,7 +27,8 @@ class Case:
         self.labels = torch.tensor(case["partitions"]).T                      # (n_points, n_members)
         self.batch = torch.tensor(case["batch"])
         self.consensus_weight = case["consensus_weight"]
-        self.classifiers = Classifiers(self.embedding.shape[1], [len(bias) for bias in case["classifier_bias"]])
+        present = torch.tensor([[k < len(bias) for k in range(4)] for bias in case["classifier_bias"]])
+        self.classifiers = Classifiers(self.embedding.shape[1], present)
         with torch.no_grad():
             for i, (weight, bias) in enumerate(zip(case["classifier_weight"], case["classifier_bias"], strict=True)):
                 self.classifiers.weight[i, : len(bias)] = torch.tensor(weight)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from deccs.rows import BLOCK, Rows, blocks, dense_block, fit_scaler, is_memory_map, share_one_range
+from deccs.rows import Rows, blocks, dense_block, fit_scaler, is_memory_map, share_one_range
 
 
 def pixels(n=50, d=9, seed=0):
@@ -76,7 +76,7 @@ def test_a_constant_column_is_centred_and_not_blown_up():
 
 def test_a_column_with_a_large_mean_keeps_its_digits():
     """Seconds since 1970, an hour apart: the mean is a million deviations."""
-    steps = np.random.default_rng(0).normal(size=(3 * BLOCK // 2, 1))
+    steps = np.random.default_rng(0).normal(size=(6_000, 1))
     scaler = fit_scaler(np.hstack([1.7e9 + 1000 * steps, steps]), "columns")
     scaled = scaler(np.hstack([1.7e9 + 1000 * steps, steps]))
     assert_allclose(scaled[:, 0], scaled[:, 1], atol=1e-8)
@@ -89,7 +89,7 @@ def test_the_unit_of_a_column_changes_nothing(unit):
 
 
 def test_moments_over_many_blocks_equal_numpy():
-    X = np.random.default_rng(0).normal(3, 2, (2 * BLOCK + 7, 2)) * [1, 10]
+    X = np.random.default_rng(0).normal(3, 2, (8_199, 2)) * [1, 10]
     scaler = fit_scaler(X, "columns")
     assert_allclose(scaler.mean, X.mean(axis=0))
     assert_allclose(scaler.deviation, X.std(axis=0))

@@ -1,5 +1,7 @@
 """Consensus clustering and deep clustering: DECCS and what it was compared with."""
 
+import importlib
+
 from deccs import datasets, scores
 from deccs._version import __version__
 from deccs.autoencoder import Autoencoder
@@ -7,5 +9,13 @@ from deccs.ensemble import default_members
 from deccs.estimator import DECCS
 from deccs.rounds import Round
 from deccs.training import Pretraining
+
+
+def __getattr__(name: str) -> object:
+    """``deccs.benchmark`` and ``deccs.plots`` load when they are first used."""
+    if name in ("benchmark", "plots"):
+        return importlib.import_module(f"deccs.{name}")
+    raise AttributeError(f"module 'deccs' has no attribute {name!r}")
+
 
 __all__ = ["DECCS", "Autoencoder", "Pretraining", "Round", "__version__", "datasets", "default_members", "scores"]

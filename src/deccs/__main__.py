@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from deccs import datasets, plots, scores
+from deccs.benchmark import records
 from deccs.benchmark.settings import estimator_for
 from deccs.estimator import DECCS
 from deccs.progress import Display
@@ -71,7 +71,7 @@ def write_results(out: Path, model: DECCS, X: np.ndarray, truth: np.ndarray, sec
             {
                 "round": this.number,
                 "agreement": this.agreement,
-                "losses": None if this.losses is None else finite(asdict(this.losses)),
+                "losses": None if this.losses is None else records.finite(asdict(this.losses)),
                 "members": scores.of_members(this, truth),
                 "seconds": this.seconds,
             }
@@ -84,11 +84,6 @@ def write_results(out: Path, model: DECCS, X: np.ndarray, truth: np.ndarray, sec
         write(out / "representation.npy", lambda file: np.save(file, Z)),
         write(out / "rounds.json", lambda file: file.write(json.dumps(history, indent=2).encode() + b"\n")),
     ]
-
-
-def finite(values: dict[str, float]) -> dict[str, float | None]:
-    """JSON knows no NaN: an update that went astray and was taken back has null."""
-    return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
 def write(path: Path, into: Callable[[Any], object]) -> Path:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from deccs.rows import BLOCK, Rows, Scaler, blocks, dense_block
+from deccs.rows import Rows, Scaler, blocks, dense_block, rows_at_once
 
 
 def default_layers(n_points: int, n_features: int) -> tuple[int, ...]:
@@ -61,12 +61,11 @@ class Autoencoder(nn.Module):
 
 
 @torch.no_grad()
-def encode(autoencoder: Autoencoder, rows: Rows, index: torch.Tensor | None = None) -> torch.Tensor:
-    """Embed some rows (all by default): (n_rows, n_latent), float32, on the CPU."""
+def encode(autoencoder: Autoencoder, rows: Rows, index: torch.Tensor) -> torch.Tensor:
+    """Embed some rows: (n_rows, n_latent), float32, on the CPU."""
     autoencoder.eval()
-    wanted = blocks(len(rows) if index is None else len(index))
-    parts = [autoencoder.encoder(rows[block if index is None else index[block]]).cpu() for block in wanted]
-    return torch.cat(parts)
+    wanted = blocks(len(index), rows_at_once(rows.n_features))
+    return torch.cat([autoencoder.encoder(rows[index[block]]).cpu() for block in wanted])
 
 
 @torch.no_grad()
@@ -76,8 +75,7 @@ def encode_exactly(autoencoder: Autoencoder, X: Any, scaler: Scaler) -> Iterator
     A float32 matrix product gives a row another last digit in another batch. Whoever predicts
     one point alone must get what it got among thousands, so public results are computed so.
     """
-    encoder = copy.deepcopy(autoencoder.encoder).double().eval()  # a copy: other threads may be predicting too
-    device = next(autoencoder.parameters()).device
-    for index in blocks(X.shape[0], BLOCK // 4):
-        block = torch.tensor(scaler(dense_block(X, index)))
-        yield encoder(block.to(device)).cpu().numpy()
+    # A copy, since other threads may be predicting too; on the CPU, since not every device has doubles.
+    encoder = copy.deepcopy(autoencoder.encoder).cpu().double().eval()
+    for index in blocks(X.shape[0], rows_at_once(X.shape[1]) // 4):
+        yield encoder(torch.tensor(scaler(dense_block(X, index)))).numpy()

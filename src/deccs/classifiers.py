@@ -12,23 +12,33 @@ NEVER = -1e9  # the bias of a padded cluster: its probability is 0 and stays 0
 
 
 class Classifiers(nn.Module):
-    """``softmax(W_i z + b_i)`` for every member i, padded to the largest number of clusters."""
+    """``softmax(W_i z + b_i)`` for every member i.
 
-    def __init__(self, n_latent: int, n_clusters: list[int]) -> None:
+    ``present`` is (n_members, widest): which cluster numbers a member has. The others are padding.
+    """
+
+    def __init__(self, n_latent: int, present: torch.Tensor) -> None:
         super().__init__()
-        widest = max(n_clusters)
-        self.n_clusters = list(n_clusters)
-        self.weight = nn.Parameter(torch.zeros(len(n_clusters), widest, n_latent))
-        self.bias = nn.Parameter(torch.zeros(len(n_clusters), widest))
-        with torch.no_grad():
-            for member, k in enumerate(n_clusters):
-                self.bias[member, k:] = NEVER
+        self.n_clusters: list[int] = present.sum(1).tolist()
+        self.weight = nn.Parameter(torch.zeros(*present.shape, n_latent))
+        self.bias = nn.Parameter(torch.zeros(present.shape).masked_fill(~present, NEVER))
 
     def forward(self, z: torch.Tensor) -> torch.Tensor:
         """Logits: (batch, n_latent) -> (batch, n_members, n_clusters)."""
         n_members, widest, n_latent = self.weight.shape
         flat = torch.addmm(self.bias.view(-1), z, self.weight.view(-1, n_latent).T)
         return flat.view(-1, n_members, widest)
+
+
+def present_clusters(labels: torch.Tensor) -> torch.Tensor:
+    """Which cluster numbers each member uses: (n_points, n_members) -> (n_members, widest).
+
+    >>> present_clusters(torch.tensor([[0, 0], [1, 2], [-1, 2]]))
+    tensor([[ True,  True, False],
+            [ True, False,  True]])
+    """
+    clusters = torch.arange(int(labels.max()) + 1)
+    return (labels[:, :, None] == clusters).any(0)
 
 
 def classify(
@@ -52,8 +62,7 @@ def classify(
     """
     mean, deviation = Z.mean(0), Z.std(0).clamp(min=1e-6)
     standard = (Z - mean) / deviation
-    n_clusters = [int(k) for k in labels.max(0).values + 1]
-    heads = Classifiers(Z.shape[1], n_clusters)
+    heads = Classifiers(Z.shape[1], present_clusters(labels))
     optimiser = torch.optim.SGD(heads.parameters(), lr=learning_rate, momentum=0.9)
     best = Best(heads)
     batches = endless_batches(train, batch_size, generator)

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
+from threadpoolctl import threadpool_limits
 
 from deccs.agreement import NOISE, align_labels
 from deccs.seeds import seed_for
@@ -25,18 +26,21 @@ Member = tuple[str, Any]  # (name, anything with fit_predict) or (name, labels o
 
 @dataclass(frozen=True)
 class Partitions:
-    """What the members in place say of a sample, numbered alike."""
+    """What the members in place say of a sample.
+
+    Clusters are numbered alike (Hungarian): a member with fewer clusters than the first leaves out numbers.
+    """
 
     names: tuple[str, ...]
     labels: np.ndarray  # (n_members, n_sample), from 0, -1 for "takes no part"
 
-    @property
-    def n_clusters(self) -> list[int]:
-        return [int(partition.max()) + 1 for partition in self.labels]
-
 
 class MemberWarning(UserWarning):
     """A member was left out of a round."""
+
+
+class TooFewMembers(ValueError):
+    """Fewer than two members gave a partition."""
 
 
 def default_members(n_clusters: int) -> list[Member]:
@@ -54,8 +58,8 @@ class NeighbourSpectral(ClusterMixin, BaseEstimator):
 
     Rounds make clusters compact, and 10 neighbours then leave a graph in more parts than there
     are clusters. Its first eigenvectors are an arbitrary choice among the parts, and a member that
-    was right turns to chance. So the number of neighbours doubles until there are no more parts
-    than clusters wanted.
+    was right turns to chance. So the number of neighbours doubles, three times at most, until there
+    are no more parts than clusters wanted.
     """
 
     def __init__(self, n_clusters: int = 8, n_neighbors: int = 10, random_state: int | None = None) -> None:
@@ -63,12 +67,13 @@ class NeighbourSpectral(ClusterMixin, BaseEstimator):
 
     def fit(self, X: np.ndarray, y: object = None) -> NeighbourSpectral:
         self.n_neighbors_ = min(self.n_neighbors, len(X) - 1)
+        most = min(8 * self.n_neighbors, len(X) - 1)  # beyond, the graph would fill the memory
         while True:
             graph = kneighbors_graph(X, self.n_neighbors_, include_self=True)
             n_parts = connected_components(graph, directed=False)[0]
-            if n_parts <= self.n_clusters or self.n_neighbors_ == len(X) - 1:
+            if n_parts <= self.n_clusters or self.n_neighbors_ == most:
                 break
-            self.n_neighbors_ = min(2 * self.n_neighbors_, len(X) - 1)
+            self.n_neighbors_ = min(2 * self.n_neighbors_, most)
         spectral = SpectralClustering(self.n_clusters, affinity="precomputed", random_state=self.random_state)
         with warnings.catch_warnings():  # a graph in parts is what we hope for
             warnings.filterwarnings("ignore", message="Graph is not fully connected")
@@ -166,6 +171,14 @@ def is_labelling(member: Any) -> bool:
     return not hasattr(member, "fit_predict")
 
 
+def asked_clusters(member: Any, found: int) -> int:
+    """The number of clusters a member was asked for; what it found, where nobody asked."""
+    for name in ("n_clusters", "n_components"):
+        if isinstance(getattr(member, name, None), int | np.integer):
+            return int(getattr(member, name))
+    return found
+
+
 def check_members(members: Sequence[Member], n_points: int) -> list[Member]:
     """Pairs (name, clusterer or labels), at least two, no name twice."""
     if isinstance(members, str) or not all(
@@ -247,19 +260,11 @@ def cluster(
             complaint = f"it found {n_found} cluster(s), and two of at least {min_cluster_size} points are needed"
         warnings.warn(f"Member {name!r} is left out of this round: {complaint}.", MemberWarning, stacklevel=2)
     if len(names) < 2:
-        raise ValueError(
+        raise TooFewMembers(
             f"Only {len(names)} of {len(members)} members gave a partition; agreement needs two. "
             "The warnings above say why; other members, fewer clusters or a larger sample may help."
         )
-    return Partitions(tuple(names), np.stack([canonical_if_sparse(labels) for labels in partitions]))
-
-
-def canonical_if_sparse(labels: np.ndarray) -> np.ndarray:
-    """Close gaps in the numbering that alignment to a partition with more clusters leaves."""
-    used = np.unique(labels[labels != NOISE])
-    if len(used) == used[-1] + 1:
-        return labels
-    return np.where(labels == NOISE, NOISE, np.searchsorted(used, labels))
+    return Partitions(tuple(names), np.stack(partitions))
 
 
 def ask(
@@ -273,7 +278,8 @@ def ask(
         for key, value in sorted(getattr(fresh, "get_params", dict)().items()):  # those of a pipeline's steps, too
             if value is None and (key == "random_state" or key.endswith("__random_state")):
                 fresh.set_params(**{key: seed if key == "random_state" else seed_for(seed, key)})
-        labels = np.asarray(fresh.fit_predict(Z))
+        with threadpool_limits(1, user_api="openmp"):  # k-means adds up in the order its threads arrive
+            labels = np.asarray(fresh.fit_predict(Z))
         if labels.shape != (len(Z),):
             return None, f"fit_predict returned shape {labels.shape} for {len(Z)} points"
         return labels.astype(np.int64), ""

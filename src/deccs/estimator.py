@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from deccs.agreement import align_labels, majority_map
 from deccs.autoencoder import Autoencoder, encode, encode_exactly
-from deccs.classifiers import Classifiers, classify
-from deccs.ensemble import Member, canonical, check_members, default_members
+from deccs.classifiers import NEVER, Classifiers, classify
+from deccs.ensemble import Member, asked_clusters, canonical, check_members, default_members
 from deccs.inputs import as_table, output_dtype
 from deccs.progress import Display
 from deccs.rounds import Consensus, Round, RoundSettings, best_of_restarts, split_sample
@@ -63,7 +63,7 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         agreement only; either way the round of highest agreement is the result.
     sample_size : "auto", int or float
         Points the members cluster in a round, as a number or a share. "auto" is the paper's: half
-        up to 11,000 points, 8 % above.
+        up to 11,000 points, 8 % above; at least 256, at most 10,000.
     n_steps, batch_size, learning_rate, learning_rate_decay
         The update: SGD with momentum 0.9, at most ``n_steps`` per round ("auto": 120, and 400 up to
         2,000 points, where a step costs next to nothing).
@@ -75,6 +75,11 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     centre : "mean" or "median"
     use_unclustered, weight_by_probability, ramp_up : bool, default=True
         The paper's three heuristics.
+    standardise : bool, default=False
+        Scale each dimension of the embedding by itself before the members see it, as the authors'
+        program does. Members do worse so.
+    moving_centres : bool, default=True
+        Centres follow the batches (the authors' program) or stay fixed within a round (the paper).
     min_cluster_size : int, default=6
         Smaller clusters take no part in their round; shrinks on small samples.
     scale : "auto", "global", "columns" or None
@@ -94,9 +99,13 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     labels_ : (n_points,) the consensus clustering
     agreement_ : float, average pairwise NMI of the members in the best round
     best_round_ : int
-    rounds_ : list of Round
+    rounds_ : list of Round, of the start that was kept
     member_names_ : the members in place in the best round
+    label_source_ : the member whose classifier gives the labels, or k-means
     autoencoder_ : the consensus representation function (its ``encoder``)
+    classifiers_, label_classifier_ : the members' linear classifiers, and the one for the labels
+    scaler_ : what was learned about the columns' scale
+    pretraining_search_ : settings tried and their errors, None without ``pretraining_grid``
     n_clusters_ : int
     n_iter_ : rounds run
 
@@ -134,6 +143,8 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         use_unclustered: bool = True,
         weight_by_probability: bool = True,
         ramp_up: bool = True,
+        standardise: bool = False,
+        moving_centres: bool = True,
         min_cluster_size: int = 6,
         scale: str | None = "auto",
         n_jobs: int | None = None,
@@ -164,6 +175,8 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         self.use_unclustered = use_unclustered
         self.weight_by_probability = weight_by_probability
         self.ramp_up = ramp_up
+        self.standardise = standardise
+        self.moving_centres = moving_centres
         self.min_cluster_size = min_cluster_size
         self.scale = scale
         self.n_jobs = n_jobs
@@ -175,6 +188,7 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     def fit(self, X: Any, y: object = None) -> DECCS:
         """Learn the consensus representation and the clustering. ``y`` is ignored."""
         X = as_table(self, X, reset=True)
+        self.pretraining_search_: list[tuple[dict[str, Any], float]] | None = None
         root = root_seed(self.random_state)
         settings = self._round_settings()
         members = self._members(X.shape[0])
@@ -185,7 +199,7 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             listeners = [*(self.callbacks or []), *([display] if display else [])]
             start = self._pretrained_autoencoder(rows, root, tell(listeners, "on_epoch"))
             result = best_of_restarts(start, rows, members, settings, root, self.n_init, tell(listeners, "on_round"))
-        self._remember(result, rows, root)
+        self._remember(result, rows, members, root)
         self.labels_ = self._labels(X)
         return self
 
@@ -263,6 +277,8 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         self, rows: Rows, root: int, on_epoch: Callable[[Epoch], None]
     ) -> Autoencoder:
         settings = self.pretraining or Pretraining()
+        if not isinstance(settings, Pretraining):
+            raise ValueError(f"pretraining must be a deccs.Pretraining(...) or None, got {settings!r}.")
 
         def build(choice: Mapping[str, Any]) -> Autoencoder:
             own = {"layers": self.layers, "dropout": self.dropout}
@@ -288,7 +304,7 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             pretrain(autoencoder, rows, settings, root, on_epoch)
         return autoencoder
 
-    def _remember(self, result: Consensus, rows: Rows, root: int) -> None:
+    def _remember(self, result: Consensus, rows: Rows, members: Sequence[Member], root: int) -> None:
         """Learned attributes, among them the classifier the labels come from."""
         self.autoencoder_, self.classifiers_ = result.autoencoder, result.classifiers
         self.rounds_, self.best_round_ = result.rounds, result.best_round
@@ -300,9 +316,13 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         self.n_clusters_ = int(self.n_clusters or Counter(found).most_common(1)[0][0])
         sample = torch.from_numpy(best.sample)
         Z = encode(result.autoencoder, rows, sample)                                   # (n_sample, n_latent)
-        if set(found) == {self.n_clusters_}:
-            self.label_source_ = best.member_names[0]
-            self.label_classifier_ = only_member(result.classifiers, 0)
+        self.autoencoder_.cpu()
+        asked = [asked_clusters(dict(members)[name], k) for name, k in zip(best.member_names, found, strict=True)]
+        if self.n_clusters_ in found and set(asked) == {self.n_clusters_}:
+            # The first member that has found them all: a stray cluster may be too small to count.
+            member = found.index(self.n_clusters_)
+            self.label_source_ = best.member_names[member]
+            self.label_classifier_ = only_member(result.classifiers, member)
         else:
             # Members of different k: k-means with the wanted one on the consensus representation,
             # and a classifier of its own to carry it to all other points (Section IV-E).
@@ -347,10 +367,10 @@ def probabilities(classifiers: Classifiers, Z: np.ndarray) -> np.ndarray:
 
 def only_member(classifiers: Classifiers, member: int) -> Classifiers:
     """The classifier of one member by itself."""
-    k = classifiers.n_clusters[member]
-    single = Classifiers(classifiers.weight.shape[2], [k])
+    has = classifiers.bias[member] > NEVER / 2                                         # (widest,), no padding
+    single = Classifiers(classifiers.weight.shape[2], has[has][None])
     with torch.no_grad():
-        single.weight[0], single.bias[0] = classifiers.weight[member, :k], classifiers.bias[member, :k]
+        single.weight[0], single.bias[0] = classifiers.weight[member, has], classifiers.bias[member, has]
     return single
 
 

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from deccs.rounds import Round
 from deccs.training import Epoch
-
-
-class Listener(Protocol):
-    """What a callback may have; a plain function gets the rounds only."""
-
-    def on_epoch(self, epoch: Epoch) -> None: ...
-    def on_round(self, finished: Round) -> None: ...
 
 
 class Display:

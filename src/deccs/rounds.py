@@ -6,7 +6,9 @@ One round: sample -> embed -> cluster -> classify -> agree -> update.
 from __future__ import annotations
 
 import copy
+import math
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +18,7 @@ import torch
 from deccs.agreement import average_agreement, member_weights, pairwise_agreement
 from deccs.autoencoder import Autoencoder, encode
 from deccs.classifiers import Classifiers, classify
-from deccs.ensemble import Member, cluster
+from deccs.ensemble import Member, MemberWarning, TooFewMembers, cluster
 from deccs.losses import LossParts, cluster_centres, consensus, cross_entropy, move_centres, ramp_up
 from deccs.rows import Rows, blocks
 from deccs.seeds import generator_for, seed_for, torch_seeded
@@ -52,9 +54,21 @@ class RoundSettings:
     def __post_init__(self) -> None:
         if self.centre not in ("mean", "median"):
             raise ValueError(f"centre must be 'mean' or 'median', got {self.centre!r}.")
+        for name in ("lambda_cons", "lambda_rec", "lambda_ce", "learning_rate", "learning_rate_decay"):
+            value = getattr(self, name)
+            if (name, value) != ("lambda_cons", "auto") and (not isinstance(value, int | float) or not value >= 0):
+                wanted = "a number of at least 0" + (" or 'auto'" if name == "lambda_cons" else "")
+                raise ValueError(f"{name} must be {wanted}, got {value!r}.")
+        if self.tolerance is not None and not isinstance(self.tolerance, int | float):
+            raise ValueError(f"tolerance must be a number or None, got {self.tolerance!r}.")
+        size = self.sample_size
+        share = isinstance(size, float) and 0 < size <= 1
+        number = isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 2
+        if not (size == "auto" or share or number):
+            raise ValueError(f"sample_size must be 'auto', a share in (0, 1] or a number of points, got {size!r}.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Round:
     """What happened in one round."""
 
@@ -71,8 +85,13 @@ class Round:
     losses: LossParts | None = None      # means over the update that followed, None after the last clustering
     seconds: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def standing(self) -> tuple[int, float]:
+        """What the best round is chosen by: leaving out a dissenter must not win."""
+        return len(self.member_names), self.agreement
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Clustered:
     """The sample of a round with what the members said of it."""
 
@@ -100,6 +119,10 @@ class Consensus:
     def agreement(self) -> float:
         return self.rounds[self.best_round].agreement
 
+    @property
+    def standing(self) -> tuple[int, float]:
+        return self.rounds[self.best_round].standing
+
 
 def learn_consensus(
     autoencoder: Autoencoder,
@@ -118,9 +141,15 @@ def learn_consensus(
     for number in range(settings.n_rounds + 1):
         seed = seed_for(root, "round", number)
         clock = Clock()
-        this, classifiers, clustered = open_round(autoencoder, rows, members, settings, seed, clock)
+        try:
+            this, classifiers, clustered = open_round(autoencoder, rows, members, settings, seed, clock)
+        except TooFewMembers as error:
+            if best is None:
+                raise
+            warnings.warn(f"The rounds end before round {number}: {error}", MemberWarning, stacklevel=2)
+            break
         this = replace(this, number=number, start=start)
-        if best is None or this.agreement >= best.agreement:  # of two alike the later: its clusters are more compact
+        if best is None or this.standing >= best.standing:  # of two alike the later: its clusters are more compact
             best = Consensus(copy.deepcopy(autoencoder), copy.deepcopy(classifiers), number, [*rounds, this])
         if number == 0:
             lambda_cons = consensus_strength(settings.lambda_cons, clustered.Z)
@@ -129,7 +158,7 @@ def learn_consensus(
         if not stable and number < settings.n_rounds:
             weight = lambda_cons * (ramp_up(number, settings.n_rounds) if settings.ramp_up else 1.0)
             this = replace(this, consensus_weight=weight)
-            with threads_for(autoencoder, settings.batch_size), torch_seeded(seed, "update"):
+            with torch_seeded(seed, "update"), threads_for(autoencoder, settings.batch_size):
                 losses = update(autoencoder, classifiers, rows, clustered, this, settings, seed)
             clock.lap("update")
             this = replace(this, losses=losses)
@@ -201,7 +230,7 @@ def best_of_restarts(
     for start in range(default_restarts(len(rows)) if n_init == "auto" else int(n_init)):
         seed = root if start == 0 else seed_for(root, "start", start)
         found = learn_consensus(autoencoder, rows, members, settings, seed, on_round, start)
-        if best is None or found.agreement > best.agreement:
+        if best is None or found.standing > best.standing:
             best = found
         if best.agreement >= FULL or settings.n_rounds == 0:
             break
@@ -234,14 +263,12 @@ def default_steps(n_points: int) -> int:
 
 def draw_sample(n_points: int, sample_size: int | float | str, seed: int) -> torch.Tensor:
     """Row numbers of a new sample, without replacement, in order."""
-    if sample_size == "auto":
+    if isinstance(sample_size, str):
         size = default_sample_size(n_points)
-    elif isinstance(sample_size, float) and 0 < sample_size <= 1:
+    elif isinstance(sample_size, float):
         size = max(2, round(sample_size * n_points))
-    elif isinstance(sample_size, int | np.integer) and sample_size >= 2:
-        size = min(int(sample_size), n_points)
     else:
-        raise ValueError(f"sample_size must be 'auto', a share in (0, 1] or a number of points, got {sample_size!r}.")
+        size = min(int(sample_size), n_points)
     return torch.randperm(n_points, generator=generator_for(seed, "sample"))[:size].sort().values
 
 
@@ -270,9 +297,7 @@ def split_sample(
 
 def consensus_strength(lambda_cons: float | str, Z: torch.Tensor) -> float:
     """lambda_cons in the units of this embedding."""
-    if lambda_cons != "auto":
-        if isinstance(lambda_cons, str):
-            raise ValueError(f"lambda_cons must be a number or 'auto', got {lambda_cons!r}.")
+    if not isinstance(lambda_cons, str):
         return float(lambda_cons)
     return 1.0 / max(float(Z.var(0).mean()), 0.01)
 
@@ -331,8 +356,8 @@ def update(
 ) -> LossParts:
     """Change encoder, decoder and classifiers, in place, so that the partitions become simple.
 
-    The weights with the least held-out loss stay. A loss that explodes or is not finite takes the
-    last good state back and halves the rate.
+    Of the states checked the one with the least held-out loss stays. A loss that explodes or is not
+    finite takes the last good state back and halves the rate, ten times at most.
     """
     classifiers.to(rows.device)
     objective = objective_of(this, settings, rows.device)
@@ -340,14 +365,15 @@ def update(
     first_centres, _ = cluster_centres(train.Z, train.labels, classifiers.weight.shape[1], settings.centre)
     centres = first_centres
     unclustered = np.setdiff1d(np.arange(len(rows)), this.sample, assume_unique=True)
-    if not settings.use_unclustered or not this.consensus_weight:
+    if not settings.use_unclustered:
         unclustered = unclustered[:0]
     batches = endless_batches(torch.arange(len(train.sample)), settings.batch_size, generator_for(seed, "clustered"))
     other_batches = endless_batches(
         torch.from_numpy(unclustered), settings.batch_size, generator_for(seed, "unclustered"))
 
     parameters = [*autoencoder.parameters(), *classifiers.parameters()]
-    rate = settings.learning_rate * settings.learning_rate_decay**this.number
+    # A heavy consensus loss makes long gradients: the rate shortens with it, and one rate fits all lambda_cons.
+    rate = settings.learning_rate * settings.learning_rate_decay**this.number / (1 + this.consensus_weight)
     optimiser = torch.optim.SGD(parameters, lr=rate, momentum=0.9)
     best = Best(autoencoder, classifiers)
     max_steps = default_steps(len(rows)) if settings.n_steps == "auto" else int(settings.n_steps)
@@ -372,8 +398,9 @@ def update(
         totals += terms.detach().cpu()
         n_steps += 1
 
-        if step % check_every == 0 or step == max_steps:
-            value = held_out_loss(objective, autoencoder, classifiers, rows, held_out, centres)
+        lost = not math.isfinite(totals[3])
+        if lost or step % check_every == 0 or step == max_steps:
+            value = math.nan if lost else held_out_loss(objective, autoencoder, classifiers, rows, held_out, centres)
             if not value < too_much:  # exploded, or not even a number
                 halvings, n_steps, totals = halvings + 1, 0, torch.zeros(4)
                 best.restore()

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-BLOCK = 4096  # rows read at once: 13 MB of MNIST in float32
 SCALES = ("auto", "global", "columns", None)
 
 
@@ -25,13 +24,22 @@ class Scaler:
         return block if self.kind == "none" else (block - self.mean) / self.deviation
 
 
-def dense_block(X: Any, index: Any, dtype: type = np.float64) -> np.ndarray:
-    """Some rows of an array, a memory map or a sparse matrix as a dense array."""
+def dense_block(X: Any, index: Any) -> np.ndarray:
+    """Some rows of an array, a memory map or a sparse matrix as a dense array of doubles."""
     block: Any = X[index]
-    return (block.toarray() if sp.issparse(X) else np.asarray(block)).astype(dtype, copy=False)
+    return (block.toarray() if sp.issparse(X) else np.asarray(block)).astype(np.float64, copy=False)
 
 
-def blocks(n_rows: int, size: int = BLOCK) -> list[slice]:
+def rows_at_once(n_features: int) -> int:
+    """As many as fit into 32 MB of doubles: wide sparse data must not become gigabytes.
+
+    >>> rows_at_once(784), rows_at_once(50_000)
+    (4096, 83)
+    """
+    return max(64, min(4096, 2**22 // n_features))
+
+
+def blocks(n_rows: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
@@ -49,7 +57,7 @@ def fit_scaler(X: Any, scale: str | None = "auto") -> Scaler:
     total, square = np.zeros(n_features), np.zeros(n_features)
     low, high = np.full(n_features, np.inf), np.full(n_features, -np.inf)
     shift = dense_block(X, slice(0, 1))[0]  # sums around a data point lose no digits to a large mean
-    for index in blocks(n_rows):
+    for index in blocks(n_rows, rows_at_once(n_features)):
         block = dense_block(X, index)
         low, high = np.minimum(low, block.min(0)), np.maximum(high, block.max(0))
         block = block - shift
@@ -102,7 +110,7 @@ class Rows:
         self._table: torch.Tensor | None = None
         if not sp.issparse(X) and not is_memory_map(X):
             table = torch.empty((self.n_rows, self.n_features), dtype=torch.float32)
-            for index in blocks(self.n_rows):
+            for index in blocks(self.n_rows, rows_at_once(self.n_features)):
                 table[index] = torch.from_numpy(scaler(dense_block(X, index)).astype(np.float32))
             self._table = table.to(self.device)
 

@@ -76,6 +76,7 @@ def stability(rounds: Sequence[Any]) -> list[float]:
                 first = before.base_partitions[before.member_names.index(name)][there]
                 second = after.base_partitions[after.member_names.index(name)][here]
                 both = (first != NOISE) & (second != NOISE)
-                scores.append(nmi(first[both], second[both]))
+                if both.any():
+                    scores.append(nmi(first[both], second[both]))
         values.append(float(np.mean(scores)) if scores else float("nan"))
     return values

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import torch
 from sklearn.utils import check_random_state
+
+ONE_AT_A_TIME = threading.RLock()
 
 
 def root_seed(random_state: int | np.random.RandomState | None) -> int:
@@ -36,7 +39,10 @@ def generator_for(root: int, *place: object) -> torch.Generator:
 
 @contextmanager
 def torch_seeded(root: int, *place: object) -> Iterator[None]:
-    """Fix torch's global generator (initial weights, dropout) inside, leave the caller's alone."""
-    with torch.random.fork_rng(devices=[]):
+    """Fix torch's global generator (initial weights, dropout) inside, leave the caller's alone.
+
+    There is one such generator in a process: fits in several threads take turns, and get the same bits.
+    """
+    with ONE_AT_A_TIME, torch.random.fork_rng():
         torch.manual_seed(seed_for(root, *place))
         yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ import torch
 from torch import nn
 
 from deccs.autoencoder import Autoencoder, default_layers
-from deccs.rows import Rows, blocks
+from deccs.rows import Rows, blocks, rows_at_once
 from deccs.seeds import generator_for, torch_seeded
 
 
@@ -37,6 +38,12 @@ class Pretraining:
             raise ValueError(f"schedule must be 'one-cycle' or 'plateau', got {self.schedule!r}.")
         if self.input_noise != "auto" and (isinstance(self.input_noise, str) or not 0 <= self.input_noise < 1):
             raise ValueError(f"input_noise is 'auto' or a share of the inputs in [0, 1), got {self.input_noise!r}.")
+        if not 0 <= self.held_out < 1:
+            raise ValueError(f"held_out is a share of the points in [0, 1), got {self.held_out!r}.")
+        if self.epochs != "auto" and (not isinstance(self.epochs, int) or self.epochs < 0):
+            raise ValueError(f"epochs must be 'auto' or a whole number of at least 0, got {self.epochs!r}.")
+        if not isinstance(self.batch_size, int) or self.batch_size < 1:
+            raise ValueError(f"batch_size must be a whole number of at least 1, got {self.batch_size!r}.")
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,7 @@ def reconstruction_error(network: nn.Module, rows: Rows, index: torch.Tensor) ->
     """Mean squared error over points and columns."""
     network.eval()
     total = 0.0
-    for block in blocks(len(index)):
+    for block in blocks(len(index), rows_at_once(rows.n_features)):
         x = rows[index[block]]
         total += float((network(x)[1] - x).square().mean()) * len(x)
     return total / len(index)
@@ -150,7 +157,7 @@ def pretrain(
 ) -> Autoencoder:
     """Train in place by (denoising) reconstruction; the weights with the least held-out error stay."""
     train, held_out = hold_out(len(rows), settings.held_out, generator_for(root, "held out"))
-    with threads_for(autoencoder, settings.batch_size), torch_seeded(root, "pretraining"):
+    with torch_seeded(root, "pretraining"), threads_for(autoencoder, settings.batch_size):
         if settings.layerwise_epochs:
             for depth, part in enumerate(growing_parts(autoencoder), start=1):
                 stage = replace(settings, epochs=settings.layerwise_epochs)
@@ -178,30 +185,34 @@ def train_reconstruction(
     optimiser = torch.optim.Adam(
         network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
     )
-    one_cycle = torch.optim.lr_scheduler.OneCycleLR(optimiser, settings.learning_rate, total_steps=steps + 1)
-    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.5, patience=settings.patience // 2)
-    if settings.schedule == "plateau":
-        for group in optimiser.param_groups:  # OneCycleLR has set its own start
-            group["lr"], group["betas"] = settings.learning_rate, (0.9, 0.999)
+    one_cycle = plateau = None
+    if settings.schedule == "one-cycle":
+        one_cycle = torch.optim.lr_scheduler.OneCycleLR(optimiser, settings.learning_rate, total_steps=steps + 1)
+    else:
+        plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.5, patience=settings.patience // 2)
     best = Best(network)
     for number in range(1, n_epochs + 1):
         network.train()
         for batch in shuffled_batches(train, settings.batch_size, generator):
             x = rows[batch]                                             # (batch, n_features)
-            seen = x * (torch.rand(x.shape, device=x.device) >= noise) if noise else x
+            seen = x * (torch.rand(x.shape, generator=generator) >= noise).to(x.device) if noise else x
             loss = (network(seen)[1] - x).square().mean()
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()
-            if settings.schedule == "one-cycle":
+            if one_cycle:
                 one_cycle.step()
         error = reconstruction_error(network, rows, held_out)
         best.offer(error)
         on_epoch(Epoch(stage, number, n_epochs, error))
-        if settings.schedule == "plateau":
+        if plateau:
             plateau.step(error)
         # One-cycle gains most in its last epochs, when the rate has come down: it is not cut short.
-        if not math.isfinite(error) or (settings.schedule == "plateau" and best.age >= settings.patience):
+        if plateau and best.age >= settings.patience:
+            break
+        if not math.isfinite(error):
+            warnings.warn(f"Pretraining ({stage}) went astray in epoch {number}; the best weights before stay. "
+                          f"Try a lower learning_rate than {settings.learning_rate}.", stacklevel=2)
             break
     best.restore()
 

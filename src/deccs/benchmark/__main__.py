@@ -14,6 +14,7 @@ from deccs import datasets
 from deccs.benchmark import records, table
 from deccs.benchmark.runner import Run, carry_out_apart, header
 from deccs.benchmark.settings import METHODS, PAPER
+from deccs.estimator import DECCS
 from deccs.training import Pretraining
 
 
@@ -28,7 +29,8 @@ def setting(text: str) -> tuple[str, Any]:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m deccs.benchmark", description=__doc__)
-    parser.add_argument("dataset", nargs="*", help=f"of {', '.join(PAPER)}; none: only print the table")
+    parser.add_argument("dataset", nargs="*", choices=[*PAPER, []], metavar="dataset",
+                        help=f"of {', '.join(PAPER)}; none: only print the table")
     parser.add_argument("--seeds", type=int, default=1, help="repetitions per data set")
     parser.add_argument("--method", nargs="+", default=["DECCS"], choices=list(METHODS))
     parser.add_argument("--experiment", default="default", help="the name the records go under")
@@ -48,6 +50,9 @@ def changes_from(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def main(arguments: list[str] | None = None) -> int:
     given = parse(arguments)
+    unknown = sorted({name for name, _ in given.set if "." not in name} - set(DECCS().get_params()))
+    if unknown:
+        raise SystemExit(f"--set: DECCS has no parameter {', '.join(unknown)}.")
     console = Console()
     failed = 0
     for name in given.dataset:

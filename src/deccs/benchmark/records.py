@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
-import resource
 import subprocess
-import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -21,13 +20,22 @@ Record = dict[str, Any]
 def append(path: Path, record: Record) -> None:
     """One whole line in one write, on the disk before we go on: a crash can break no other line."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    line = json.dumps(record, allow_nan=True, default=str) + "\n"
+    line = json.dumps(finite(record), allow_nan=False, default=str) + "\n"
     with open(path, "ab") as file:
         if file.tell() and not ends_with_newline(path):
             file.write(b"\n")  # a run was killed while writing: its broken line stays alone
         file.write(line.encode())
         file.flush()
         os.fsync(file.fileno())
+
+
+def finite(value: Any) -> Any:
+    """JSON knows no NaN: an update that went astray and was taken back has null."""
+    if isinstance(value, dict):
+        return {key: finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def ends_with_newline(path: Path) -> bool:
@@ -79,16 +87,26 @@ def versions() -> dict[str, str]:
 
 
 def code_version() -> str:
-    """The commit of a checkout, with a mark where it was changed since; the package's version elsewhere."""
-    folder = Path(__file__).parent
+    """The commit of a checkout, with a mark where the package was changed since; its version elsewhere."""
+    folder = Path(__file__).parent.parent
+
+    def git(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
+
     try:
-        command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
+        commit = git("rev-parse", "--short=12", "HEAD")
+        changed = git("diff", "--quiet", "HEAD", "--", ".").returncode == 1
+    except OSError:
         return version("deccs")
+    return commit.stdout.strip() + ("-changed" if changed else "") if commit.returncode == 0 else version("deccs")
 
 
 def peak_memory_mb() -> float:
-    """The most memory this process ever held."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / (1024 * 1024 if sys.platform == "darwin" else 1024), 1)
+    """The most memory this process ever held; getrusage would count its parent's on Linux."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return round(int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1024, 1)
+    except (OSError, StopIteration):
+        import resource  # not on Windows
+
+        return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 / 1024, 1)  # macOS counts bytes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 import traceback
 from concurrent.futures import ProcessPoolExecutor
@@ -18,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from deccs import datasets, scores
 from deccs.autoencoder import Autoencoder
 from deccs.benchmark import records
-from deccs.benchmark.settings import METHODS
+from deccs.benchmark.settings import METHODS, RECIPE
 from deccs.estimator import DECCS
 from deccs.rounds import Round
 from deccs.rows import Rows, fit_scaler
@@ -46,18 +47,21 @@ class Run:
         return METHODS[self.method](self.dataset, random_state=self.seed, **self.changes)
 
 
+def place(run: Run) -> records.Record:
+    return {"experiment": run.experiment, "method": run.method, "dataset": run.dataset,
+            "repetition": run.repetition, "seed": run.seed}
+
+
 def header(run: Run, sha256: str) -> records.Record:
     """What identifies a run."""
-    return {
-        "experiment": run.experiment, "method": run.method, "dataset": run.dataset, "dataset_sha256": sha256,
-        "repetition": run.repetition, "seed": run.seed, "settings": settings_record(run.estimator()),
-    }
+    return place(run) | {"dataset_sha256": sha256, "settings": settings_record(run.estimator())}
 
 
 def settings_record(model: DECCS) -> dict[str, Any]:
     """All parameters of the estimator as plain JSON."""
     silent = ("verbose", "callbacks", "n_jobs", "device", "random_state", "autoencoder")
     given = {name: value for name, value in model.get_params(deep=False).items() if name not in silent}
+    given["recipe"] = RECIPE
     given["pretraining"] = asdict(model.pretraining or Pretraining())
     given["members"] = None if model.members is None else [[name, repr(member)] for name, member in model.members]
     return given
@@ -66,28 +70,29 @@ def settings_record(model: DECCS) -> dict[str, Any]:
 def carry_out(run: Run, cache: Path | None) -> records.Record:
     """Run and score; whatever goes wrong becomes a record with its status."""
     started = time.time()
-    record: records.Record = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started))}
+    record = place(run) | {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)), "code": records.code_version()}
     try:
         data = datasets.load(run.dataset)
         record |= header(run, data.sha256) | {"n": data.n, "d": data.d, "k": data.k}
         record |= fit_and_score(run.estimator(), data, cache, run.seed) | {"status": "ok"}
     except Exception as error:
-        record |= {"experiment": run.experiment, "method": run.method, "dataset": run.dataset,
-                   "repetition": run.repetition, "seed": run.seed, "status": "failed",
-                   "error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+        record |= {"status": "failed", "error": f"{type(error).__name__}: {error}",
+                   "traceback": traceback.format_exc()}
     return record | {
         "wall_seconds": round(time.time() - started, 1), "peak_memory_mb": records.peak_memory_mb(),
-        "versions": records.versions(), "machine": records.machine(), "code": records.code_version(),
+        "versions": records.versions(), "machine": records.machine(),
     }
 
 
 def fit_and_score(model: DECCS, data: datasets.Dataset, cache: Path | None, seed: int) -> records.Record:
     autoencoder, pretraining = pretrained(model, data, cache, seed)
     start = time.perf_counter()
-    model.set_params(autoencoder=autoencoder).fit(data.X)
+    all_rounds: list[Round] = []  # those of starts that were not kept cost time, too
+    model.set_params(autoencoder=autoencoder, callbacks=[all_rounds.append]).fit(data.X)
     fit_seconds = time.perf_counter() - start
     phases: dict[str, float] = {}
-    for finished in model.rounds_:
+    for finished in all_rounds:
         for phase, seconds in finished.seconds.items():
             phases[phase] = round(phases.get(phase, 0.0) + seconds, 2)
     return {
@@ -95,6 +100,7 @@ def fit_and_score(model: DECCS, data: datasets.Dataset, cache: Path | None, seed
         "members": members_against_truth(model, data),
         "best_round": model.best_round_,
         "label_source": model.label_source_,
+        "starts": 1 + all_rounds[-1].start,
         "rounds": [round_record(finished, data.y) for finished in model.rounds_],
         "autoencoder": pretraining,
         "seconds": {"pretrain": pretraining["seconds"], "rounds": round(fit_seconds, 1), **phases,
@@ -129,7 +135,7 @@ def pretrained(
     rows = Rows(data.X, fit_scaler(data.X, model.scale))
     autoencoder = initial_autoencoder(rows, model.layers, model.dropout, root_seed(seed))
     shapes = [list(parameter.shape) for parameter in autoencoder.parameters()]
-    place = json.dumps([data.sha256, rows.scaler.kind, shapes, model.dropout, asdict(settings), seed])
+    place = json.dumps([RECIPE, data.sha256, rows.scaler.kind, shapes, model.dropout, asdict(settings), seed])
     key = hashlib.sha256(place.encode()).hexdigest()[:16]
     weights = cache / f"{data.name}-{key}.safetensors" if cache else None
     facts = weights.with_suffix(".json") if weights else None
@@ -144,7 +150,9 @@ def pretrained(
              "held_out_error": min(errors)}
     if weights and facts:
         weights.parent.mkdir(parents=True, exist_ok=True)
-        save_file(autoencoder.state_dict(), weights)
+        unfinished = weights.with_suffix(f".{os.getpid()}")  # another process may be at the same one
+        save_file(autoencoder.state_dict(), unfinished)
+        unfinished.replace(weights)
         facts.write_text(json.dumps(about))  # last: the cache counts only with it
     return autoencoder, about | {"from": "training"}
 
@@ -155,6 +163,4 @@ def carry_out_apart(run: Run, cache: Path | None) -> records.Record:
         try:
             return pool.submit(carry_out, run, cache).result()
         except Exception as error:
-            return {"experiment": run.experiment, "method": run.method, "dataset": run.dataset,
-                    "repetition": run.repetition, "seed": run.seed, "status": "failed",
-                    "error": f"the process died: {type(error).__name__}: {error}"}
+            return place(run) | {"status": "failed", "error": f"the process died: {type(error).__name__}: {error}"}
