@@ -93,36 +93,32 @@ def test_restarts_keep_the_start_with_the_highest_agreement(touching):
         finished.agreement for finished in seen if finished.start == 0]   # the first start is what one start gives
 
 
-def test_a_round_without_a_dissenter_does_not_beat_one_with_it(touching):
-    """A member that fails after the first round: the others agree better without it, and that must not count."""
+def answers_once():
+    """A member that agrees with nobody in the first round and fails in all others."""
     calls = []
 
-    class FailsLater(KMeans):
+    class AnswersOnce(KMeans):
         def fit_predict(self, X, y=None, sample_weight=None):
             calls.append(1)
             if len(calls) > 1:
                 raise RuntimeError("no more")
-            return np.arange(len(X)) % 3                                   # agrees with nobody
+            return np.arange(len(X)) % 3
 
+    return AnswersOnce(3)
+
+
+def test_a_round_without_a_dissenter_does_not_beat_one_with_it(touching):
+    """A member that fails after the first round: the others agree better without it, and that must not count."""
     truth = np.arange(200) % 2
     with pytest.warns(MemberWarning, match="'late' is left out"):
-        result = run(*touching, members=lambda: [("a", truth), ("b", truth), ("late", FailsLater(3))])
+        result = run(*touching, members=lambda: [("a", truth), ("b", truth), ("late", answers_once())])
     assert result.rounds[1].agreement > result.rounds[0].agreement
     assert result.best_round == 0
 
 
 def test_too_few_members_end_the_rounds_and_not_the_fit(touching):
-    calls = []
-
-    class FailsLater(KMeans):
-        def fit_predict(self, X, y=None, sample_weight=None):
-            calls.append(1)
-            if len(calls) > 1:
-                raise RuntimeError("no more")
-            return super().fit_predict(X)
-
     with pytest.warns(MemberWarning, match="The rounds end before round 1"):
-        result = run(*touching, members=lambda: [("a", np.arange(200) % 2), ("late", FailsLater(3, n_init=1))])
+        result = run(*touching, members=lambda: [("a", np.arange(200) % 2), ("late", answers_once())])
     assert [finished.number for finished in result.rounds] == [0]
 
 

@@ -13,7 +13,10 @@ from deccs.benchmark.settings import METHODS, PAPER, PAPER_NMI
 
 
 def plus_minus(values: list[float]) -> str:
-    return f"{np.mean(values):.3f} ± {np.std(values):.3f}" if values else "not run"
+    """Mean and deviation; a single run has no deviation to show."""
+    if len(values) < 2:
+        return f"{values[0]:.3f}" if values else "not run"
+    return f"{np.mean(values):.3f} ± {np.std(values):.3f}"
 
 
 def markdown(records: Iterable[Record], experiment: str = "default") -> str:
