@@ -10,7 +10,7 @@ import torch
 from sklearn.datasets import make_blobs
 
 from deccs import DECCS, Autoencoder, Pretraining
-from deccs.ensemble import canonical
+from deccs.agreement import canonical
 from deccs.rows import Rows, fit_scaler
 from deccs.training import pretrain
 

@@ -12,12 +12,11 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from deccs.agreement import as_labelling, canonical
 from deccs.ensemble import (
     Agglomerative,
     MemberWarning,
     NeighbourSpectral,
-    as_labelling,
-    canonical,
     check_members,
     cluster,
     default_members,

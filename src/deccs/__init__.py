@@ -12,8 +12,8 @@ from deccs.training import Pretraining
 
 
 def __getattr__(name: str) -> object:
-    """``deccs.benchmark`` and ``deccs.plots`` load when they are first used."""
-    if name in ("benchmark", "plots"):
+    """``deccs.benchmark``, ``deccs.consensus`` and ``deccs.plots`` load when they are first used."""
+    if name in ("benchmark", "consensus", "plots"):
         return importlib.import_module(f"deccs.{name}")
     raise AttributeError(f"module 'deccs' has no attribute {name!r}")
 

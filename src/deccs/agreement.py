@@ -1,8 +1,9 @@
-"""How far the members agree: NMI of their partitions, and the weights it gives them."""
+"""Partitions: their form, how far they agree (NMI), and the weights that gives their members."""
 
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +28,27 @@ def pairwise_agreement(base_partitions: ArrayLike) -> np.ndarray:
         if both.any():
             matrix[i, j] = matrix[j, i] = normalized_mutual_info_score(partitions[i][both], partitions[j][both])
     return matrix
+
+
+def nmi_of_counts(contingency: np.ndarray) -> float:
+    """NMI (arithmetic mean of the entropies) of two partitions from the points their clusters share.
+
+    As scikit-learn's, but from counts: those of a million points come from one ``bincount``.
+
+    >>> nmi_of_counts(np.array([[2, 0], [0, 2]])), nmi_of_counts(np.array([[1, 1], [1, 1]]))
+    (1.0, 0.0)
+    """
+    n = contingency.sum()
+    if not n:
+        return 0.0
+    joint = contingency / n
+    rows, columns = joint.sum(axis=1), joint.sum(axis=0)
+    if min((rows > 0).sum(), (columns > 0).sum()) == 1:                # one cluster tells nothing; two such are alike
+        return float((rows > 0).sum() == (columns > 0).sum())
+    there = joint > 0
+    information = (joint[there] * np.log(joint[there] / np.outer(rows, columns)[there])).sum()
+    entropies = [-(share[share > 0] * np.log(share[share > 0])).sum() for share in (rows, columns)]
+    return float(max(0.0, information) / np.mean(entropies))
 
 
 def average_agreement(agreement_matrix: ArrayLike) -> float:
@@ -84,3 +106,35 @@ def majority_map(labels: np.ndarray, reference: np.ndarray, n_clusters: int) -> 
     overlap = np.zeros((n_clusters, int(reference.max()) + 1))
     np.add.at(overlap, (labels, reference), 1)
     return np.where(overlap.sum(axis=1) > 0, overlap.argmax(axis=1), NOISE)
+
+
+def canonical(labels: np.ndarray) -> np.ndarray:
+    """Number the clusters by first appearance, so that names given by a member change nothing.
+
+    >>> canonical(np.array([7, 7, -1, 2, 7]))
+    array([ 0,  0, -1,  1,  0])
+    """
+    names, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.argsort(np.where(names == NOISE, -1, first))
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[order] = np.arange(len(names)) - (NOISE in names)
+    return rank[inverse.reshape(-1)]
+
+
+def as_labelling(name: str, labels: Any, n_points: int) -> np.ndarray:
+    """A labelling made elsewhere: NaN, None and -1 mean no label."""
+    try:
+        given = np.asarray(labels)
+        if given.dtype.kind == "f":
+            given = np.where(np.isnan(given), NOISE, given)
+        flat = given.reshape(-1)
+        names, numbers = np.unique(flat.astype(str), return_inverse=True)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Member {name!r} has no fit_predict and is no array of labels: {labels!r}.") from error
+    if given.ndim != 1 or len(flat) != n_points:
+        raise ValueError(
+            f"Member {name!r} must have fit_predict or be one label per point, shape ({n_points},); "
+            f"got {type(labels).__name__} of shape {given.shape}."
+        )
+    none = np.isin(names, ["-1", "-1.0", "nan", "None", "<NA>"])
+    return canonical(np.where(none[numbers], NOISE, numbers))

@@ -18,7 +18,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 from threadpoolctl import threadpool_limits
 
-from deccs.agreement import NOISE, align_labels
+from deccs.agreement import NOISE, align_labels, as_labelling, canonical
 from deccs.seeds import seed_for
 
 Member = tuple[str, Any]  # (name, anything with fit_predict) or (name, labels of all points)
@@ -134,19 +134,6 @@ def parts_between_gaps(X: np.ndarray, n_parts: int, min_size: int) -> np.ndarray
     return canonical(part)
 
 
-def canonical(labels: np.ndarray) -> np.ndarray:
-    """Number the clusters by first appearance, so that names given by a member change nothing.
-
-    >>> canonical(np.array([7, 7, -1, 2, 7]))
-    array([ 0,  0, -1,  1,  0])
-    """
-    names, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    order = np.argsort(np.where(names == NOISE, -1, first))
-    rank = np.empty(len(names), dtype=np.int64)
-    rank[order] = np.arange(len(names)) - (NOISE in names)
-    return rank[inverse.reshape(-1)]
-
-
 def without_small_clusters(labels: np.ndarray, min_size: int) -> np.ndarray:
     """Points of clusters below ``min_size`` become noise.
 
@@ -204,25 +191,6 @@ def check_members(members: Sequence[Member], n_points: int) -> list[Member]:
             member = as_labelling(name, member, n_points)
         checked.append((name, member))
     return checked
-
-
-def as_labelling(name: str, labels: Any, n_points: int) -> np.ndarray:
-    """A labelling made elsewhere: NaN, None and -1 mean no label."""
-    try:
-        given = np.asarray(labels)
-        if given.dtype.kind == "f":
-            given = np.where(np.isnan(given), NOISE, given)
-        flat = given.reshape(-1)
-        names, numbers = np.unique(flat.astype(str), return_inverse=True)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"Member {name!r} has no fit_predict and is no array of labels: {labels!r}.") from error
-    if given.ndim != 1 or len(flat) != n_points:
-        raise ValueError(
-            f"Member {name!r} must have fit_predict or be one label per point, shape ({n_points},); "
-            f"got {type(labels).__name__} of shape {given.shape}."
-        )
-    none = np.isin(names, ["-1", "-1.0", "nan", "None", "<NA>"])
-    return canonical(np.where(none[numbers], NOISE, numbers))
 
 
 def cluster(

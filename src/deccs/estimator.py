@@ -16,10 +16,10 @@ from sklearn.cluster import KMeans
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
-from deccs.agreement import align_labels, majority_map
+from deccs.agreement import align_labels, canonical, majority_map
 from deccs.autoencoder import Autoencoder, encode, encode_exactly
 from deccs.classifiers import NEVER, Classifiers, classify
-from deccs.ensemble import Member, asked_clusters, canonical, check_members, default_members
+from deccs.ensemble import Member, asked_clusters, check_members, default_members
 from deccs.inputs import as_table, output_dtype
 from deccs.progress import Display
 from deccs.rounds import Consensus, Round, RoundSettings, best_of_restarts, split_sample

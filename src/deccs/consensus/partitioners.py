@@ -1,0 +1,132 @@
+"""Graph and hypergraph partitioners: weighted vertices into k parts of like weight, cutting little.
+
+METIS and Mt-KaHyPar, by their wheels. Both are heuristics, and both are the extra ``deccs[partition]``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from deccs.consensus.partitions import FewerClusters
+
+IMBALANCE = 0.03           # how much heavier than an even part a part may be
+MOST = 2**30               # METIS may be built with 32-bit numbers; all edges together stay below that
+
+
+def partition_graph(graph: csr_array, vertex_weights: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
+    """(n_vertices,) parts of an undirected graph with edge weights, both directions stored."""
+    graph = whole_numbers(graph)
+    metis = module("pymetis") or None
+
+    def split(vertices: np.ndarray, n_parts: int) -> np.ndarray:
+        part = graph if len(vertices) == graph.shape[0] else csr_array(graph[vertices][:, vertices])
+        weights = vertex_weights[vertices]
+        return by_metis(metis, part, weights, n_parts, seed) if metis else by_kahypar(part, weights, n_parts, seed)
+
+    return with_all_parts(split, vertex_weights, n_parts)
+
+
+def partition_hypergraph(
+    membership: csr_array, vertex_weights: np.ndarray, edge_weights: np.ndarray, n_parts: int, seed: int
+) -> np.ndarray:
+    """(n_vertices,) parts of the hypergraph whose edges are the columns of ``membership``."""
+    scaled = np.maximum(1, np.rint(edge_weights * (1_000 / edge_weights.max()))).astype(int)
+
+    def split(vertices: np.ndarray, n_parts: int) -> np.ndarray:
+        columns = membership[vertices].T.tocsr()
+        pins = np.split(columns.indices, columns.indptr[1:-1])
+        there = [number for number, edge in enumerate(pins) if len(edge) > 1]
+        kahypar, context = kahypar_context(n_parts, seed, "KM1")
+        hypergraph = kahypar.create_hypergraph(
+            context, len(vertices), len(there), [pins[number].tolist() for number in there],
+            vertex_weights[vertices].tolist(), scaled[there].tolist(),
+        )
+        return np.array(hypergraph.partition(context).get_partition())
+
+    return with_all_parts(split, vertex_weights, n_parts)
+
+
+def with_all_parts(split: Any, vertex_weights: np.ndarray, n_parts: int) -> np.ndarray:
+    """Partition, and if parts stayed empty cut the heaviest in two until there are all."""
+    n_vertices = len(vertex_weights)
+    if n_parts >= n_vertices:
+        return np.arange(n_vertices)
+    if n_parts == 1:
+        return np.zeros(n_vertices, dtype=np.int64)
+    parts = split(np.arange(n_vertices), n_parts)
+    for empty in np.setdiff1d(np.arange(n_parts), parts):
+        weight = np.bincount(parts, vertex_weights, minlength=n_parts) * (np.bincount(parts, minlength=n_parts) > 1)
+        inside = np.flatnonzero(parts == weight.argmax())
+        halves = split(inside, 2) if len(inside) > 2 else np.arange(len(inside))
+        if len(np.unique(halves)) < 2:
+            warnings.warn(f"The partitioner found fewer than {n_parts} parts.", FewerClusters, stacklevel=4)
+            break
+        parts[inside[halves == 1]] = empty
+    return parts
+
+
+def whole_numbers(graph: csr_array) -> csr_array:
+    """Edge weights as the whole numbers from 1 on that METIS wants, without loops."""
+    rows = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
+    kept = (graph.indices != rows) & (graph.data > 0)
+    weights = graph.data[kept]
+    scaled = np.maximum(1, np.rint(weights * (MOST / max(weights.sum(), 1e-300)))).astype(np.int64)
+    if len(weights) and np.allclose(weights, np.rint(weights), atol=1e-9) and weights.sum() < MOST:
+        scaled = np.rint(weights).astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=graph.shape[0]))])
+    return csr_array((scaled, graph.indices[kept], starts), shape=graph.shape)
+
+
+def by_metis(metis: Any, graph: csr_array, vertex_weights: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
+    adjacency = metis.CSRAdjacency(graph.indptr.astype(np.int64), graph.indices.astype(np.int64))
+    options = metis.Options(seed=seed, ufactor=int(1_000 * IMBALANCE))
+    result = metis.part_graph(
+        n_parts, adjacency, vweights=vertex_weights.astype(np.int64), eweights=graph.data, options=options,
+        recursive=False,
+    )
+    return np.array(result.vertex_part)
+
+
+def by_kahypar(graph: csr_array, vertex_weights: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
+    """Where METIS has no wheel (Windows)."""
+    kahypar, context = kahypar_context(n_parts, seed, "CUT")
+    edges = graph.tocoo()
+    once = edges.row < edges.col
+    ends = list(zip(edges.row[once].tolist(), edges.col[once].tolist(), strict=True))
+    made = kahypar.create_graph(
+        context, graph.shape[0], len(ends), ends, vertex_weights.tolist(), edges.data[once].tolist()
+    )
+    return np.array(made.partition(context).get_partition())
+
+
+def kahypar_context(n_parts: int, seed: int, objective: str) -> tuple[Any, Any]:
+    mtkahypar = module("mtkahypar")
+    if mtkahypar is None:
+        raise ImportError(
+            "This consensus function needs a partitioner: pip install 'deccs[partition]' (pymetis for cspa, mcla and "
+            "hbgf, mtkahypar for hgpa). eac, lwea, lwgp and nmf need none."
+        )
+    mtkahypar.set_seed(seed)
+    initialised = initialise(mtkahypar)
+    context = initialised.context_from_preset(mtkahypar.PresetType.DETERMINISTIC_QUALITY)
+    context.set_partitioning_parameters(n_parts, IMBALANCE, getattr(mtkahypar.Objective, objective))
+    context.logging = False
+    return initialised, context
+
+
+@lru_cache(1)
+def initialise(mtkahypar: Any) -> Any:
+    return mtkahypar.initialize(1, print_warnings=False)  # once in a process; one thread: our graphs are small
+
+
+def module(name: str) -> ModuleType | None:
+    try:
+        return __import__(name)
+    except ImportError:
+        return None

@@ -1,0 +1,155 @@
+"""Base partitions as distinct rows: points with the same label vector are one weighted row.
+
+A consensus function sees a point only through its labels. Four members of ten clusters leave a few
+thousand distinct label vectors of a million points, and every graph, linkage and factorisation of
+this package is made of those.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from deccs.agreement import NOISE, as_labelling, canonical
+
+
+class FewerClusters(UserWarning):
+    """A consensus function found fewer clusters than it was asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctRows:
+    """The distinct label vectors of an ensemble, and how many points have each."""
+
+    labels: np.ndarray     # (n_rows, n_members), from 0 within each member, -1 for "no label"
+    counts: np.ndarray     # (n_rows,) points with this label vector
+    row_of: np.ndarray     # (n_points,) row of each point, -1 for points that no member has labelled
+    weights: np.ndarray    # (n_members,) weights of the members, sum 1
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @cached_property
+    def n_clusters(self) -> np.ndarray:
+        """(n_members,) clusters of each member."""
+        return self.labels.max(axis=0) + 1
+
+    @cached_property
+    def member_of(self) -> np.ndarray:
+        """(n_all_clusters,) the member each cluster belongs to; clusters are numbered through."""
+        return np.repeat(np.arange(len(self.n_clusters)), self.n_clusters)
+
+    @property
+    def is_partial(self) -> bool:
+        return bool((self.labels == NOISE).any())
+
+    @cached_property
+    def membership(self) -> csr_array:
+        """(n_rows, n_all_clusters) H: one where the row is in the cluster."""
+        first = np.concatenate([[0], np.cumsum(self.n_clusters)[:-1]])
+        row, member = np.nonzero(self.labels != NOISE)
+        column = self.labels[row, member] + first[member]
+        shape = len(self), int(self.n_clusters.sum())
+        return csr_array((np.ones(len(row)), (row, column)), shape=shape)
+
+    @cached_property
+    def overlaps(self) -> np.ndarray:
+        """(n_all_clusters, n_all_clusters) points that two clusters share; sizes on the diagonal."""
+        H = self.membership
+        return (H.T @ (H * self.counts[:, None])).toarray()
+
+    def spread(self, labels: np.ndarray) -> np.ndarray:
+        """Labels of rows -> labels of points; points without any label stay without."""
+        return canonical(np.where(self.row_of == NOISE, NOISE, labels[self.row_of]))
+
+
+def distinct_rows(base_partitions: ArrayLike, weights: ArrayLike | None = None) -> DistinctRows:
+    """Gather the points with the same label vector. Members of weight 0 are left out.
+
+    >>> rows = distinct_rows([[0, 0, 1, 1, 0], [5, 5, 5, 7, 5]])
+    >>> rows.labels.tolist(), rows.counts.tolist(), rows.row_of.tolist()
+    ([[0, 0], [1, 0], [1, 1]], [3, 1, 1], [0, 0, 1, 2, 0])
+    """
+    partitions = check_partitions(base_partitions)                     # (n_members, n_points)
+    member_weights = check_weights(weights, len(partitions))
+    partitions, member_weights = partitions[member_weights > 0], member_weights[member_weights > 0]
+    key = np.zeros(partitions.shape[1], dtype=np.int64)                # a label vector as one number
+    most = 1
+    for member in partitions:
+        if most > 2**62 // (member.max() + 2):                         # it would overflow: number those there are
+            key = np.unique(key, return_inverse=True)[1]
+            most = int(key.max()) + 1
+        key = key * (member.max() + 2) + member + 1
+        most *= int(member.max()) + 2
+    _, first, row_of, counts = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+    labels = partitions[:, first].T                                    # (n_rows, n_members)
+    if (labels[0] == NOISE).all():                                     # no label at all has the smallest key
+        labels, counts, row_of = labels[1:], counts[1:], row_of - 1
+    if not len(labels):
+        raise ValueError("No member has labelled any point: all of base_partitions is -1 or NaN.")
+    return DistinctRows(labels, counts, row_of, member_weights / member_weights.sum())
+
+
+def check_partitions(base_partitions: ArrayLike) -> np.ndarray:
+    """(n_members, n_points) of whole numbers, each member's clusters numbered by first appearance."""
+    try:
+        given = np.asarray(base_partitions)
+    except ValueError as error:
+        raise ValueError(f"The members must label the same points, one row each: {error}") from error
+    if given.ndim != 2 or 0 in given.shape:
+        raise ValueError(
+            "base_partitions must be of shape (n_members, n_points), one row of labels per member; "
+            f"got shape {given.shape}."
+        )
+    if given.dtype.kind == "f":
+        if np.isinf(given).any():
+            raise ValueError("base_partitions holds infinity; -1 or NaN mean that a member has no label for a point.")
+        given = np.where(np.isnan(given), NOISE, given)
+    if given.dtype.kind not in "biuf":                                 # names of clusters
+        return np.stack([as_labelling(str(number), row, given.shape[1]) for number, row in enumerate(given)])
+    if given.min() < NOISE:
+        raise ValueError(f"Labels are from 0 on, and -1 for 'no label'; base_partitions holds {given.min()}.")
+    return np.stack([canonical(member) for member in given])
+
+
+def check_weights(weights: ArrayLike | None, n_members: int) -> np.ndarray:
+    if weights is None:
+        return np.ones(n_members)
+    given = np.asarray(weights, dtype=float)
+    if given.shape != (n_members,) or not np.isfinite(given).all() or given.min() < 0 or given.max() == 0:
+        raise ValueError(
+            f"weights must be {n_members} numbers of at least 0, one per member and not all 0; got {weights!r}."
+        )
+    return given
+
+
+def wanted_clusters(rows: DistinctRows, n_clusters: int | None) -> int:
+    """The number asked for; None is the number most members have."""
+    if n_clusters is None:
+        return int(Counter(rows.n_clusters.tolist()).most_common(1)[0][0])
+    if isinstance(n_clusters, bool) or not isinstance(n_clusters, int | np.integer) or n_clusters < 1:
+        raise ValueError(f"n_clusters must be a whole number of at least 1, or None, got {n_clusters!r}.")
+    n_points = int(rows.counts.sum())
+    if n_clusters > n_points:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than the {n_points} labelled points. Ask for fewer; "
+            "or are base_partitions transposed? One row is one member."
+        )
+    return int(n_clusters)
+
+
+def found_clusters(labels: np.ndarray, wanted: int, reason: str) -> np.ndarray:
+    """The labels; with a warning if there are fewer clusters than wanted."""
+    found = int(labels.max()) + 1
+    if found < wanted:
+        warnings.warn(f"{found} clusters instead of {wanted}: {reason}", FewerClusters, stacklevel=3)
+    return labels
+
+
+TOO_FEW_ROWS = "there are no more distinct label vectors, and points with the same labels stay together."
