@@ -6,6 +6,7 @@ from deccs import DECCS, Pretraining, datasets
 from deccs.benchmark import estimator_for, records, runner, table
 from deccs.benchmark.__main__ import changes_from, main, setting
 from deccs.benchmark.settings import METHODS, PAPER
+from deccs.consensus import FUNCTIONS
 
 QUICK = {"n_rounds": 1, "n_init": 1, "n_steps": 5, "pretraining": Pretraining(epochs=2)}
 
@@ -28,7 +29,7 @@ def test_the_paper_s_settings_stand_as_data(name):
     assert linkage == ("single" if name == "synth" else "ward")
     assert model.layers == {"synth": (20, 20, 2), "mice": (256, 128, 64)}.get(name, (500, 500, 2000, 10))
     assert model.random_state == 7
-    plain = METHODS["DECCS plain"](name, random_state=7)
+    plain = METHODS["DECCS plain"].build(name, random_state=7)
     given = {key: value for key, value in plain.get_params().items() if value != DECCS().get_params()[key]}
     assert set(given) <= {"n_clusters", "random_state"}                    # nothing but k
 
@@ -39,7 +40,7 @@ def test_unknown_data_set_names_those_there_are():
 
 
 def test_a_record_has_what_the_tables_need(tmp_path):
-    record = runner.carry_out(quick_run(), tmp_path)
+    (record,) = runner.carry_out(quick_run(), tmp_path)
     assert record["status"] == "ok", record.get("traceback")
     assert set(record) >= {
         "experiment", "method", "dataset", "dataset_sha256", "seed", "settings", "scores", "members", "rounds",
@@ -51,11 +52,11 @@ def test_a_record_has_what_the_tables_need(tmp_path):
 
 
 def test_a_cached_autoencoder_gives_the_same_run(tmp_path):
-    first, second = runner.carry_out(quick_run(), tmp_path), runner.carry_out(quick_run(), tmp_path)
+    (first,), (second,) = runner.carry_out(quick_run(), tmp_path), runner.carry_out(quick_run(), tmp_path)
     assert (first["autoencoder"]["from"], second["autoencoder"]["from"]) == ("training", "cache")
     assert first["scores"] == second["scores"]
     assert first["seconds"]["pretrain"] == second["seconds"]["pretrain"]   # what it cost, not what the cache cost
-    other = runner.carry_out(quick_run(pretraining=Pretraining(epochs=3)), tmp_path)
+    (other,) = runner.carry_out(quick_run(pretraining=Pretraining(epochs=3)), tmp_path)
     assert other["autoencoder"]["from"] == "training"
 
 
@@ -65,15 +66,15 @@ def test_the_runner_gives_what_a_plain_fit_gives(tmp_path):
     labels = run.estimator().fit(data.X).labels_
     from deccs.scores import against_truth
 
-    assert runner.carry_out(run, tmp_path)["scores"].items() >= against_truth(data.y, labels).items()
+    assert runner.carry_out(run, tmp_path)[0]["scores"].items() >= against_truth(data.y, labels).items()
 
 
 def test_a_failed_run_is_a_row_with_a_status_and_no_number(tmp_path):
-    record = runner.carry_out(quick_run(centre="mode"), tmp_path)
+    (record,) = runner.carry_out(quick_run(centre="mode"), tmp_path)
     assert record["status"] == "failed"
     assert "centre must be 'mean' or 'median'" in record["error"]
     assert "scores" not in record
-    good = runner.carry_out(quick_run(repetition=1), tmp_path)
+    (good,) = runner.carry_out(quick_run(repetition=1), tmp_path)
     row = table.markdown([record, good], "test").splitlines()[-1]
     assert "1 of 2" in row
     assert f"**{good['scores']['nmi']:.3f}**" in row
@@ -100,9 +101,10 @@ def test_nothing_is_run_twice(tmp_path, monkeypatch, capsys):
         calls.append(run.repetition)
         sha256 = datasets.load("synth").sha256
         scores = {"nmi": 0.5, "ari": 0.4, "accuracy": 0.6, "agreement": 0.9}
-        return runner.header(run, sha256) | {
+        return [header | {
             "status": "ok", "scores": scores, "best_round": 1, "peak_memory_mb": 1.0,
             "seconds": {"total": 60.0}, "rounds": [{"members": {"kmeans": {"nmi": 0.25}}}]}
+            for header in runner.headers(run, sha256)]
 
     monkeypatch.setattr("deccs.benchmark.__main__.carry_out_apart", fake)
     out = ["--out", str(tmp_path / "r.jsonl"), "--set", "n_rounds=1"]
@@ -131,7 +133,26 @@ def test_deviation_is_over_runs():
     assert table.plus_minus([]) == "not run"
 
 
+def test_an_ensemble_is_clustered_once_and_every_function_has_its_record(tmp_path):
+    run = runner.Run("test", "AE+consensus", "synth", 0, {"max_points": 300})
+    found = runner.carry_out(runner.Run("test", "consensus", "synth", 0, {"max_points": 300}), tmp_path)
+    assert [record["method"] for record in found] == [function.upper() for function in FUNCTIONS]
+    assert all(record["status"] == "ok" and record["n_sample"] == 300 for record in found)
+    assert len({tuple(sorted(member["nmi"] for member in record["members"].values())) for record in found}) == 1
+    assert {header["method"] for header in runner.headers(run, "")} == {f"AE+{name.upper()}" for name in FUNCTIONS}
+
+
+def test_the_table_of_consensus_methods_has_the_papers_figure_in_brackets():
+    record = {"experiment": "default", "method": "LWEA", "dataset": "usps", "repetition": 0, "status": "ok",
+              "scores": {"nmi": 0.7}}
+    failed = record | {"method": "CSPA", "status": "failed"}
+    table_lines = table.consensus_markdown([record, failed]).splitlines()
+    assert "| LWEA | 0.70 (0.72) |" in table_lines
+    assert "| CSPA | failed (0.65) |" in table_lines
+    assert table_lines[0] == "| method | USPS |"
+
+
 @pytest.mark.slow
 def test_one_run_in_a_process_of_its_own(tmp_path):
-    record = runner.carry_out_apart(quick_run(), tmp_path)
+    (record,) = runner.carry_out_apart(quick_run(), tmp_path)
     assert record["status"] == "ok"

@@ -166,6 +166,21 @@ def asked_clusters(member: Any, found: int) -> int:
     return found
 
 
+def members_for(n_clusters: int | None, members: Sequence[Member] | None, n_points: int) -> list[Member]:
+    """The members given, checked; the default ones of ``n_clusters`` if there are none."""
+    if n_clusters is not None and (not isinstance(n_clusters, int | np.integer) or n_clusters < 1):
+        raise ValueError(f"n_clusters must be a whole number of at least 1, or None, got {n_clusters!r}.")
+    if n_clusters is not None and n_clusters > n_points:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than the number of points, n_samples={n_points}. Ask for fewer."
+        )
+    if members is not None:
+        return check_members(members, n_points)
+    if n_clusters is None:
+        raise ValueError("n_clusters=None takes the number most members have: give members, or n_clusters.")
+    return default_members(max(2, int(n_clusters)))
+
+
 def check_members(members: Sequence[Member], n_points: int) -> list[Member]:
     """Pairs (name, clusterer or labels), at least two, no name twice."""
     if isinstance(members, str) or not all(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 from deccs.agreement import align_labels, canonical, majority_map
 from deccs.autoencoder import Autoencoder, encode, encode_exactly
 from deccs.classifiers import NEVER, Classifiers, classify
-from deccs.ensemble import Member, asked_clusters, check_members, default_members
+from deccs.embedding import pick_device, starting_autoencoder
+from deccs.ensemble import Member, asked_clusters, members_for
 from deccs.inputs import as_table, output_dtype
 from deccs.progress import Display
 from deccs.rounds import Consensus, Round, RoundSettings, best_of_restarts, split_sample
 from deccs.rows import Rows, fit_scaler
 from deccs.seeds import generator_for, root_seed, seed_for
-from deccs.training import Epoch, Pretraining, initial_autoencoder, pretrain, search_pretraining
+from deccs.training import Pretraining
 
 
 class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -188,17 +187,22 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     def fit(self, X: Any, y: object = None) -> DECCS:
         """Learn the consensus representation and the clustering. ``y`` is ignored."""
         X = as_table(self, X, reset=True)
-        self.pretraining_search_: list[tuple[dict[str, Any], float]] | None = None
         root = root_seed(self.random_state)
         settings = self._round_settings()
-        members = self._members(X.shape[0])
+        members = members_for(self.n_clusters, self.members, X.shape[0])
         self.scaler_ = fit_scaler(X, self.scale)
         rows = Rows(X, self.scaler_, pick_device(self.device))
 
         with Display(self.n_rounds) if self.verbose else nullcontext() as display:
             listeners = [*(self.callbacks or []), *([display] if display else [])]
-            start = self._pretrained_autoencoder(rows, root, tell(listeners, "on_epoch"))
-            result = best_of_restarts(start, rows, members, settings, root, self.n_init, tell(listeners, "on_round"))
+            start = starting_autoencoder(
+                rows, root, autoencoder=self.autoencoder, layers=self.layers, dropout=self.dropout,
+                pretraining=self.pretraining, grid=self.pretraining_grid, on_epoch=tell(listeners, "on_epoch"),
+            )
+            result = best_of_restarts(
+                start.autoencoder, rows, members, settings, root, self.n_init, tell(listeners, "on_round")
+            )
+        self.pretraining_search_ = start.search
         self._remember(result, rows, members, root)
         self.labels_ = self._labels(X)
         return self
@@ -260,49 +264,6 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
                 raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
         names = RoundSettings.__dataclass_fields__
         return RoundSettings(**{name: getattr(self, name) for name in names if hasattr(self, name)})
-
-    def _members(self, n_points: int) -> list[Member]:
-        k = self.n_clusters
-        if k is not None and (not isinstance(k, int | np.integer) or k < 1):
-            raise ValueError(f"n_clusters must be a whole number of at least 1, or None, got {k!r}.")
-        if k is not None and k > n_points:
-            raise ValueError(f"n_clusters={k} is more than the number of points, n_samples={n_points}. Ask for fewer.")
-        if self.members is not None:
-            return check_members(self.members, n_points)
-        if k is None:
-            raise ValueError("n_clusters=None takes the number most members have: give members, or n_clusters.")
-        return default_members(max(2, int(k)))
-
-    def _pretrained_autoencoder(
-        self, rows: Rows, root: int, on_epoch: Callable[[Epoch], None]
-    ) -> Autoencoder:
-        settings = self.pretraining or Pretraining()
-        if not isinstance(settings, Pretraining):
-            raise ValueError(f"pretraining must be a deccs.Pretraining(...) or None, got {settings!r}.")
-
-        def build(choice: Mapping[str, Any]) -> Autoencoder:
-            own = {"layers": self.layers, "dropout": self.dropout}
-            return initial_autoencoder(rows, **{name: choice.get(name, own[name]) for name in own}, root=root)
-
-        if self.autoencoder is None:
-            choice: dict[str, Any] = {}
-            if self.pretraining_grid:
-                grid = self.pretraining_grid
-                choice, self.pretraining_search_ = search_pretraining(build, rows, grid, settings, root)
-                changes = {name: value for name, value in choice.items() if hasattr(settings, name)}
-                settings = replace(settings, **changes)
-            autoencoder = build(choice)
-        else:
-            own = self.autoencoder
-            if not isinstance(own, Autoencoder):
-                if not (isinstance(own, tuple | list) and len(own) == 2):
-                    raise ValueError(f"autoencoder must be an Autoencoder or a pair (encoder, decoder), got {own!r}.")
-                own = Autoencoder(*own)
-            autoencoder = copy.deepcopy(own).float().to(rows.device)
-            check_shapes(autoencoder, rows)
-        if not autoencoder.pretrained:
-            pretrain(autoencoder, rows, settings, root, on_epoch)
-        return autoencoder
 
     def _remember(self, result: Consensus, rows: Rows, members: Sequence[Member], root: int) -> None:
         """Learned attributes, among them the classifier the labels come from."""
@@ -385,26 +346,3 @@ def tell(listeners: Sequence[Any], event: str) -> Callable[[Any], None]:
                 listener(record)
 
     return call
-
-
-def pick_device(device: str) -> str:
-    if device != "auto":
-        return device
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
-
-
-@torch.no_grad()
-def check_shapes(autoencoder: Autoencoder, rows: Rows) -> None:
-    """A user's own modules must map (n, n_features) to (n, n_latent) and back."""
-    x = rows[slice(0, 2)]
-    try:
-        z, back = autoencoder.eval()(x)
-    except RuntimeError as error:
-        raise ValueError(f"The autoencoder does not take rows of {rows.n_features} columns: {error}") from error
-    if z.ndim != 2 or back.shape != x.shape:
-        raise ValueError(
-            f"The encoder must give (n, n_latent) and the decoder (n, {rows.n_features}); "
-            f"got {tuple(z.shape)} and {tuple(back.shape)} for n = {len(x)}."
-        )

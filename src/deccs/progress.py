@@ -33,6 +33,9 @@ class Display:
     def __exit__(self, *exception: object) -> None:
         self.progress.stop()
 
+    def say(self, words: str) -> None:
+        self.progress.console.print(words, highlight=False, soft_wrap=True)
+
     def on_epoch(self, epoch: Epoch) -> None:
         task = self._task(f"pretraining, {epoch.stage}", epoch.n_epochs)
         self.progress.update(task, completed=epoch.number,  # type: ignore[arg-type]
@@ -45,7 +48,7 @@ class Display:
         if losses is not None:
             words.append(f"loss {losses.total:.4f} (rec {losses.reconstruction:.4f}, "
                          f"CE {losses.classification:.4f}, cons {losses.consensus:.4f})")
-        self.progress.console.print("  ".join([*words, self.extra(finished)]).rstrip(), highlight=False, soft_wrap=True)
+        self.say("  ".join([*words, self.extra(finished)]).rstrip())
         self.progress.update(task, completed=finished.number + 1)  # type: ignore[arg-type]
 
     def _task(self, name: str, total: int) -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,9 +17,10 @@ import torch
 from deccs.agreement import average_agreement, member_weights, pairwise_agreement
 from deccs.autoencoder import Autoencoder, encode
 from deccs.classifiers import Classifiers, classify
+from deccs.clock import Clock
 from deccs.ensemble import Member, MemberWarning, TooFewMembers, cluster
 from deccs.losses import LossParts, cluster_centres, consensus, cross_entropy, move_centres, ramp_up
-from deccs.rows import Rows, blocks
+from deccs.rows import Rows, blocks, draw_rows
 from deccs.seeds import generator_for, seed_for, torch_seeded
 from deccs.training import Best, endless_batches, threads_for
 
@@ -269,7 +269,7 @@ def draw_sample(n_points: int, sample_size: int | float | str, seed: int) -> tor
         size = max(2, round(sample_size * n_points))
     else:
         size = min(int(sample_size), n_points)
-    return torch.randperm(n_points, generator=generator_for(seed, "sample"))[:size].sort().values
+    return draw_rows(n_points, size, generator_for(seed, "sample"))
 
 
 def split_sample(
@@ -427,16 +427,3 @@ def held_out_loss(
         z = autoencoder.encoder(x)
         total += float(objective(autoencoder, classifiers(z), x, z, y, centres)[3]) * len(x)
     return total / len(held_out.sample)
-
-
-class Clock:
-    """Seconds by phase."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self.last = time.perf_counter()
-
-    def lap(self, phase: str) -> None:
-        now = time.perf_counter()
-        self.laps[phase] = round(now - self.last, 4)
-        self.last = now

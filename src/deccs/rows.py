@@ -43,6 +43,11 @@ def blocks(n_rows: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
+def draw_rows(n_rows: int, size: int, generator: torch.Generator) -> torch.Tensor:
+    """(size,) row numbers without replacement, in order; all of them if there are no more."""
+    return torch.randperm(n_rows, generator=generator)[:size].sort().values
+
+
 def fit_scaler(X: Any, scale: str | None = "auto") -> Scaler:
     """How to bring the columns to one scale, learned in one pass over the rows.
 

@@ -1,4 +1,4 @@
-"""``python -m deccs.benchmark usps --seeds 5``: run DECCS on named data sets, a JSON line per run."""
+"""``python -m deccs.benchmark usps --seeds 5``: run methods on named data sets, a JSON line per run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from rich.console import Console
 
 from deccs import datasets
 from deccs.benchmark import records, table
-from deccs.benchmark.runner import Run, carry_out_apart, header
+from deccs.benchmark.runner import Run, carry_out_apart, headers
 from deccs.benchmark.settings import METHODS, PAPER
-from deccs.estimator import DECCS
 from deccs.training import Pretraining
 
 
@@ -50,9 +49,11 @@ def changes_from(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def main(arguments: list[str] | None = None) -> int:
     given = parse(arguments)
-    unknown = sorted({name for name, _ in given.set if "." not in name} - set(DECCS().get_params()))
-    if unknown:
-        raise SystemExit(f"--set: DECCS has no parameter {', '.join(unknown)}.")
+    for method in given.method:
+        model = METHODS[method].build("synth")
+        unknown = sorted({name for name, _ in given.set if "." not in name} - set(model.get_params(deep=False)))
+        if unknown:
+            raise SystemExit(f"--set: {type(model).__name__} has no parameter {', '.join(unknown)}.")
     console = Console()
     failed = 0
     for name in given.dataset:
@@ -60,15 +61,18 @@ def main(arguments: list[str] | None = None) -> int:
         for repetition in range(given.seeds):
             for method in given.method:
                 run = Run(given.experiment, method, name, repetition, changes_from(given.set))
-                wanted = header(run, sha256)
-                if any(records.same_run(record, wanted) for record in records.read(given.out)):
+                there = list(records.read(given.out))
+                wanted = headers(run, sha256)
+                if all(any(records.same_run(record, header) for record in there) for header in wanted):
                     console.print(f"{name} {method} {repetition}: there already")
                     continue
-                record = carry_out_apart(run, given.cache)
-                records.append(given.out, record)
-                failed += record["status"] != "ok"
-                console.print(f"{name} {method} {repetition}: {summary(record)}", highlight=False)
-    rows = table.markdown(records.read(given.out), given.experiment)
+                for record in carry_out_apart(run, given.cache):
+                    records.append(given.out, record)
+                    failed += record["status"] != "ok"
+                    console.print(f"{name} {record['method']} {repetition}: {summary(record)}", highlight=False)
+    made = list(records.read(given.out))
+    deccs = any(record["method"].startswith("DECCS") for record in made)
+    rows = (table.markdown if deccs else table.consensus_markdown)(made, given.experiment)
     console.print(rows, soft_wrap=True, highlight=False)
     if given.page:
         given.page.write_text(table.put_into(given.page.read_text(), rows))
@@ -79,9 +83,12 @@ def summary(record: records.Record) -> str:
     if record["status"] != "ok":
         return f"failed: {record['error']}"
     values = record["scores"]
-    return (f"NMI {values['nmi']:.3f}  ARI {values['ari']:.3f}  accuracy {values['accuracy']:.3f}  "
-            f"agreement {values['agreement']:.3f} in round {record['best_round']}  "
-            f"{record['seconds']['total']:.0f} s  {record['peak_memory_mb']:.0f} MB")
+    words = [f"NMI {values['nmi']:.3f}  ARI {values['ari']:.3f}  accuracy {values['accuracy']:.3f}"]
+    if "agreement" in values:
+        words.append(f"agreement {values['agreement']:.3f}")
+    if "best_round" in record:
+        words.append(f"in round {record['best_round']}")
+    return "  ".join([*words, f"{record['seconds']['total']:.0f} s", f"{record['peak_memory_mb']:.0f} MB"])
 
 
 if __name__ == "__main__":

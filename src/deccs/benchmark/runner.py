@@ -7,6 +7,7 @@ import json
 import os
 import time
 import traceback
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
@@ -14,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from safetensors.torch import load_file, save_file
 
 from deccs import datasets, scores
-from deccs.autoencoder import Autoencoder
+from deccs.autoencoder import Autoencoder, encode
 from deccs.benchmark import records
-from deccs.benchmark.settings import METHODS, RECIPE
+from deccs.benchmark.settings import METHODS, RECIPE, Method
 from deccs.estimator import DECCS
 from deccs.rounds import Round
 from deccs.rows import Rows, fit_scaler
@@ -43,46 +45,97 @@ class Run:
     def seed(self) -> int:
         return seed_for(ROOT, self.dataset, self.repetition)
 
-    def estimator(self) -> DECCS:
-        return METHODS[self.method](self.dataset, random_state=self.seed, **self.changes)
+    @property
+    def how(self) -> Method:
+        return METHODS[self.method]
+
+    def estimator(self, **changes: Any) -> Any:
+        scale = {"scale": None} if self.how.embedded else {}
+        return self.how.build(self.dataset, random_state=self.seed, **(scale | self.changes | changes))
+
+    def parts(self) -> Iterator[tuple[str, Any]]:
+        """What gets a record of its own: the method, or each consensus function of an ensemble."""
+        if not self.how.functions:
+            yield self.method, self.estimator()
+        for function in self.how.functions:
+            yield self.method.replace("consensus", function.upper()), self.estimator(function=function)
 
 
-def place(run: Run) -> records.Record:
-    return {"experiment": run.experiment, "method": run.method, "dataset": run.dataset,
+def place(run: Run, method: str) -> records.Record:
+    return {"experiment": run.experiment, "method": method, "dataset": run.dataset,
             "repetition": run.repetition, "seed": run.seed}
 
 
-def header(run: Run, sha256: str) -> records.Record:
-    """What identifies a run."""
-    return place(run) | {"dataset_sha256": sha256, "settings": settings_record(run.estimator())}
+def headers(run: Run, sha256: str) -> list[records.Record]:
+    """What identifies the records of a run."""
+    return [place(run, method) | {"dataset_sha256": sha256, "settings": settings_record(model)}
+            for method, model in run.parts()]
 
 
-def settings_record(model: DECCS) -> dict[str, Any]:
+def settings_record(model: Any) -> dict[str, Any]:
     """All parameters of the estimator as plain JSON."""
     silent = ("verbose", "callbacks", "n_jobs", "device", "random_state", "autoencoder")
     given = {name: value for name, value in model.get_params(deep=False).items() if name not in silent}
     given["recipe"] = RECIPE
-    given["pretraining"] = asdict(model.pretraining or Pretraining())
-    given["members"] = None if model.members is None else [[name, repr(member)] for name, member in model.members]
+    if "pretraining" in given:
+        given["pretraining"] = asdict(model.pretraining or Pretraining())
+    if given.get("members") is not None:
+        given["members"] = [[name, repr(member)] for name, member in model.members]
     return given
 
 
-def carry_out(run: Run, cache: Path | None) -> records.Record:
+def carry_out(run: Run, cache: Path | None) -> list[records.Record]:
     """Run and score; whatever goes wrong becomes a record with its status."""
     started = time.time()
-    record = place(run) | {
-        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)), "code": records.code_version()}
+    when = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)), "code": records.code_version()}
     try:
         data = datasets.load(run.dataset)
-        record |= header(run, data.sha256) | {"n": data.n, "d": data.d, "k": data.k}
-        record |= fit_and_score(run.estimator(), data, cache, run.seed) | {"status": "ok"}
+        score = score_deccs if isinstance(run.estimator(), DECCS) else score_others
+        facts = {"n": data.n, "d": data.d, "k": data.k, "status": "ok"}
+        found = [header | facts | part
+                 for header, part in zip(headers(run, data.sha256), score(run, data, cache), strict=True)]
     except Exception as error:
-        record |= {"status": "failed", "error": f"{type(error).__name__}: {error}",
-                   "traceback": traceback.format_exc()}
-    return record | {
+        found = [place(run, method) | {"status": "failed", "error": f"{type(error).__name__}: {error}",
+                                       "traceback": traceback.format_exc()} for method, _ in run.parts()]
+    return [when | record | {
         "wall_seconds": round(time.time() - started, 1), "peak_memory_mb": records.peak_memory_mb(),
         "versions": records.versions(), "machine": records.machine(),
-    }
+    } for record in found]
+
+
+def score_others(run: Run, data: datasets.Dataset, cache: Path | None) -> Iterator[records.Record]:
+    """A method on the data or on the plain autoencoder's embedding; one record per consensus function."""
+    X, facts, seconds = data.X, {}, {"pretrain": 0.0}
+    if run.how.embedded:
+        # The autoencoder of DECCS with the same seed, so that all methods of a comparison start from one.
+        start = METHODS["DECCS"].build(run.dataset, random_state=run.seed)
+        autoencoder, about = pretrained(start, data, cache, run.seed)
+        rows = Rows(data.X, fit_scaler(data.X, start.scale))
+        X = encode(autoencoder, rows, torch.arange(data.n)).numpy()                    # (n, n_latent)
+        facts, seconds = {"autoencoder": about}, {"pretrain": about["seconds"]}
+    fitted = None
+    for _, model in run.parts():
+        begin = time.perf_counter()
+        if fitted is None:
+            fitted = model.fit(X)
+            begin_seconds = time.perf_counter() - begin
+        else:
+            fitted = fitted.with_function(model.function, X)
+        fit_seconds = sum(fitted.seconds_.values()) if run.how.functions else begin_seconds
+        record: records.Record = {"scores": scores.against_truth(data.y, fitted.labels_), **facts}
+        if run.how.functions:
+            members = zip(fitted.member_names_, fitted.base_partitions_, strict=True)
+            record["scores"]["agreement"] = fitted.agreement_
+            record["members"] = {name: scores.against_truth(data.y[fitted.sample_], said) for name, said in members}
+            record["n_sample"] = len(fitted.sample_)
+            seconds |= {phase: round(value, 3) for phase, value in fitted.seconds_.items()}
+        else:
+            record["n_components"] = fitted.n_components_
+        yield record | {"seconds": seconds | {"total": round(seconds["pretrain"] + fit_seconds, 2)}}
+
+
+def score_deccs(run: Run, data: datasets.Dataset, cache: Path | None) -> Iterator[records.Record]:
+    yield fit_and_score(run.estimator(), data, cache, run.seed)
 
 
 def fit_and_score(model: DECCS, data: datasets.Dataset, cache: Path | None, seed: int) -> records.Record:
@@ -157,10 +210,11 @@ def pretrained(
     return autoencoder, about | {"from": "training"}
 
 
-def carry_out_apart(run: Run, cache: Path | None) -> records.Record:
-    """:func:`carry_out` in a fresh process; one that dies leaves a record as well."""
+def carry_out_apart(run: Run, cache: Path | None) -> list[records.Record]:
+    """:func:`carry_out` in a fresh process; one that dies leaves records as well."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         try:
             return pool.submit(carry_out, run, cache).result()
         except Exception as error:
-            return place(run) | {"status": "failed", "error": f"the process died: {type(error).__name__}: {error}"}
+            died = {"status": "failed", "error": f"the process died: {type(error).__name__}: {error}"}
+            return [place(run, method) | died for method, _ in run.parts()]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from deccs.benchmark.records import Record
-from deccs.benchmark.settings import METHODS, PAPER, PAPER_NMI
+from deccs.benchmark.settings import PAPER, PAPER_SCORES
 
 
 def plus_minus(values: list[float]) -> str:
@@ -21,8 +21,8 @@ def plus_minus(values: list[float]) -> str:
 
 def markdown(records: Iterable[Record], experiment: str = "default") -> str:
     """NMI of DECCS, with its own settings and with nothing but k, beside its members on the plain autoencoder."""
-    last = {(record["dataset"], record["method"], record["repetition"]): record
-            for record in records if record["experiment"] == experiment and record["method"] in METHODS}
+    last = {(record["dataset"], record["method"], record["repetition"]): record for record in records
+            if record["experiment"] == experiment and record["method"] in ("DECCS", "DECCS plain")}
     runs: dict[tuple[str, str], list[Record]] = defaultdict(list)  # of a run made twice the later counts
     for record in last.values():
         runs[record["dataset"], record["method"]].append(record)
@@ -37,7 +37,7 @@ def markdown(records: Iterable[Record], experiment: str = "default") -> str:
         plain = [row for row in runs.get((name, "DECCS plain"), []) if row["status"] == "ok"]
         if not rows and not plain:
             continue
-        mean, deviation = PAPER_NMI[name]
+        mean, deviation = PAPER_SCORES["nmi"]["DECCS"][name]
         best_of = ok or plain
         minutes = np.mean([row["seconds"]["total"] for row in best_of]) / 60 if best_of else math.nan
         memory = max((row["peak_memory_mb"] for row in best_of), default=math.nan)
@@ -49,6 +49,40 @@ def markdown(records: Iterable[Record], experiment: str = "default") -> str:
             f"| {minutes:.1f} | {memory:.0f} |"
         )
     return "\n".join(lines)
+
+
+def consensus_markdown(records: Iterable[Record], experiment: str = "default") -> str:
+    """NMI of the consensus methods by data set, the paper's figure in brackets, bold where ours is not below it."""
+    last = {(record["method"], record["dataset"], record["repetition"]): record for record in records
+            if record["experiment"] == experiment and not record["method"].startswith("DECCS")}
+    names = [name for name in PAPER if any(dataset == name for _, dataset, _ in last)]
+    lines = ["| method | " + " | ".join(name.upper() for name in names) + " |", "|---" * (len(names) + 1) + "|"]
+    known = list(PAPER_SCORES["nmi"])
+    found = sorted({method for method, _, _ in last}, key=lambda method: (
+        method.startswith("AE+"), known.index(method) if method in known else len(known), method))
+    for method in found:
+        cells = []
+        for name in names:
+            rows = [row for (one, dataset, _), row in last.items() if (one, dataset) == (method, name)]
+            paper = PAPER_SCORES["nmi"].get(method, {}).get(name)
+            cells.append(cell([row["scores"]["nmi"] for row in rows if row["status"] == "ok"], len(rows), paper))
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def cell(values: list[float], n_runs: int, paper: list[float] | None) -> str:
+    """Mean over the runs that ended well, how many of how many if some did not, and the paper's.
+
+    >>> cell([0.7, 0.8], 2, [0.72, 0.01]), cell([0.6], 2, [0.72, 0.01]), cell([], 0, None)
+    ('**0.75** (0.72)', '0.60, 1 of 2 (0.72)', '')
+    """
+    printed = f" ({paper[0]:.2f})" if paper else ""
+    if not values:
+        return ("failed" if n_runs else "") + (printed if n_runs else "")
+    mean = f"{np.mean(values):.2f}"
+    if paper and float(mean) >= paper[0]:
+        mean = f"**{mean}**"
+    return mean + (f", {len(values)} of {n_runs}" if len(values) < n_runs else "") + printed
 
 
 def score(rows: list[Record], name: str) -> list[float]:

@@ -6,15 +6,17 @@ label per point. ``n_clusters=None`` is the number most members have.
 """
 
 from deccs.consensus.choice import average_nmi, supra
+from deccs.consensus.estimators import AutoencoderConsensus, ConsensusClustering
 from deccs.consensus.evidence import co_association, eac
 from deccs.consensus.factorisation import nmf
+from deccs.consensus.functions import FUNCTIONS
 from deccs.consensus.graphs import cspa, hbgf, hgpa, mcla
 from deccs.consensus.locally_weighted import lwea, lwgp
 from deccs.consensus.partitions import FewerClusters
+from deccs.consensus.projections import RandomProjectionEM, RandomProjectionFCM
 
-FUNCTIONS = {
-    "cspa": cspa, "hgpa": hgpa, "mcla": mcla, "supra": supra, "hbgf": hbgf, "nmf": nmf, "eac": eac, "lwea": lwea,
-    "lwgp": lwgp,
-}
-
-__all__ = [*FUNCTIONS, "FUNCTIONS", "FewerClusters", "average_nmi", "co_association"]
+__all__ = [
+    "FUNCTIONS", "AutoencoderConsensus", "ConsensusClustering", "FewerClusters", "RandomProjectionEM",
+    "RandomProjectionFCM", "average_nmi", "co_association", "cspa", "eac", "hbgf", "hgpa", "lwea", "lwgp", "mcla",
+    "nmf", "supra",
+]

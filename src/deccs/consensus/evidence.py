@@ -33,7 +33,8 @@ def eac(
     """Evidence accumulation clustering (Fred and Jain 2005): linkage on the co-association matrix.
 
     Exact: average (or ``linkage="single"``) linkage on distinct rows with their multiplicities makes the
-    merges that linkage on all N points makes, with the same heights. Ties are broken by row order.
+    merges that linkage on all N points makes, with the same heights. Among equal pairs the order of rows
+    decides, as that of points does there, and average linkage may go on differently after it.
     Points with the same labels stay together, so there may be fewer clusters than asked for.
 
     >>> eac([[0, 0, 0, 1, 1], [0, 0, 1, 1, 1], [2, 2, 2, 0, 0]], n_clusters=2)

@@ -26,7 +26,7 @@ from deccs.rows import blocks
 from deccs.seeds import root_seed, seed_for
 
 GRAIN = 0.02               # of an even part: the heaviest a vertex may be
-MOST_EDGES = 1_000_000     # of the graph CSPA cuts, counted from both ends
+MOST_EDGES = 1_000_000     # each vertex of CSPA's graph keeps its share of these; ties and the other end add some
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ def similarity_graph(rows: DistinctRows, vertices: Vertices, most_edges: int = M
         weight *= vertices.weight[some, None].astype(np.float32)
         parts.append(csr_array(weight))
     graph = vstack(parts, format="csr")
-    return csr_array(graph.maximum(graph.T)) if most < n else graph
+    return csr_array(graph.maximum(graph.T))  # both ends alike: float32 products depend on their order
 
 
 def hgpa(

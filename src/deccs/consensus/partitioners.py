@@ -76,7 +76,7 @@ def whole_numbers(graph: csr_array) -> csr_array:
     rows = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
     kept = (graph.indices != rows) & (graph.data > 0)
     weights = graph.data[kept]
-    scaled = np.maximum(1, np.rint(weights * (MOST / max(weights.sum(), 1e-300)))).astype(np.int64)
+    scaled = np.maximum(1, np.rint(weights * (MOST / max(float(weights.sum()), 1e-300)))).astype(np.int64)
     if len(weights) and np.allclose(weights, np.rint(weights), atol=1e-9) and weights.sum() < MOST:
         scaled = np.rint(weights).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=graph.shape[0]))])

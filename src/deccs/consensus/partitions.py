@@ -38,7 +38,7 @@ class DistinctRows:
     @cached_property
     def n_clusters(self) -> np.ndarray:
         """(n_members,) clusters of each member."""
-        return self.labels.max(axis=0) + 1
+        return self.labels.max(axis=0, initial=NOISE) + 1
 
     @cached_property
     def member_of(self) -> np.ndarray:
@@ -132,7 +132,7 @@ def check_weights(weights: ArrayLike | None, n_members: int) -> np.ndarray:
 def wanted_clusters(rows: DistinctRows, n_clusters: int | None) -> int:
     """The number asked for; None is the number most members have."""
     if n_clusters is None:
-        return int(Counter(rows.n_clusters.tolist()).most_common(1)[0][0])
+        return int(Counter(rows.n_clusters[rows.n_clusters > 0].tolist()).most_common(1)[0][0])
     if isinstance(n_clusters, bool) or not isinstance(n_clusters, int | np.integer) or n_clusters < 1:
         raise ValueError(f"n_clusters must be a whole number of at least 1, or None, got {n_clusters!r}.")
     n_points = int(rows.counts.sum())

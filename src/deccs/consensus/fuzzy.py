@@ -1,0 +1,176 @@
+"""Fuzzy c-means (Bezdek 1981): every point belongs to every cluster to a degree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import kmeans_plusplus
+
+from deccs.rows import blocks, dense_block, rows_at_once
+from deccs.seeds import root_seed, seed_for
+
+
+@dataclass(frozen=True, eq=False)
+class FuzzyPartition:
+    memberships: np.ndarray    # (n_points, n_clusters), rows sum to 1; those of the centres below
+    centres: np.ndarray        # (n_clusters, n_features)
+    n_iter: int                # moves of the centres
+    objective: float           # sum over points and clusters of u^m d^2
+    fuzzifier: float           # m, as it was used
+
+
+def default_fuzzifier(n_points: int, n_features: int) -> float:
+    """The rule of Schwaemmle and Jensen (2010), at most Bezdek's usual 2.
+
+    Distances become alike in high dimension, and m = 2 then draws all centres to the mean of the data;
+    the rule is the smallest m that finds nothing in pure noise of this size, and falls towards 1.
+
+    >>> [round(default_fuzzifier(5_000, d), 2) for d in (2, 17, 784)]
+    [2.0, 1.14, 1.01]
+    """
+    n, d = float(n_points), float(n_features)
+    rule = 1 + (1418 / n + 22.05) / d**2 + (12.33 / n + 0.243) * d ** (-0.0406 * np.log(n) - 0.1134)
+    return float(min(rule, 2.0))
+
+
+def fuzzy_c_means(
+    X: Any,
+    n_clusters: int,
+    *,
+    fuzzifier: float | str = "auto",
+    n_iter: int = 100,
+    tolerance: float = 1e-3,
+    n_init: int = 1,
+    start: np.ndarray | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> FuzzyPartition:
+    """Move centres and memberships in turn until no membership changes by more than ``tolerance``.
+
+    Rows are read in blocks and never copied as a whole. ``start`` are the first centres; without it
+    they come from k-means++, ``n_init`` times, and the lowest objective counts.
+
+    >>> result = fuzzy_c_means(np.array([[0.0], [1], [9], [10]]), 2, random_state=0)
+    >>> sorted(result.centres[:, 0].round(1).tolist()), result.memberships.shape
+    ([0.5, 9.5], (4, 2))
+    """
+    if X.ndim != 2:
+        raise ValueError(f"X must be of shape (n_points, n_features), got shape {X.shape}.")
+    n_points, n_features = X.shape
+    check_clusters(n_clusters, n_points)
+    if n_iter < 1 or n_init < 1 or tolerance < 0:
+        raise ValueError(
+            "n_iter and n_init must be at least 1 and tolerance at least 0, "
+            f"got n_iter={n_iter!r}, n_init={n_init!r}, tolerance={tolerance!r}."
+        )
+    m = check_fuzzifier(fuzzifier, n_points, n_features)
+    if start is not None:
+        if np.shape(start) != (n_clusters, n_features):
+            raise ValueError(f"start must be of shape {(n_clusters, n_features)}, got {np.shape(start)}.")
+        return descend(X, np.asarray(start, dtype=np.float64), m, n_iter, tolerance)
+    root = root_seed(random_state)
+    runs = (
+        descend(X, first_centres(X, n_clusters, seed_for(root, "start", i)), m, n_iter, tolerance)
+        for i in range(n_init)
+    )
+    return min(runs, key=lambda run: run.objective)
+
+
+def check_clusters(n_clusters: Any, n_points: int) -> int:
+    if isinstance(n_clusters, bool) or not isinstance(n_clusters, int | np.integer) or n_clusters < 1:
+        raise ValueError(f"n_clusters must be a whole number of at least 1, got {n_clusters!r}.")
+    if n_clusters > n_points:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than the number of points, n_samples={n_points}. Ask for fewer."
+        )
+    return int(n_clusters)
+
+
+def check_fuzzifier(fuzzifier: Any, n_points: int, n_features: int) -> float:
+    if isinstance(fuzzifier, str) and fuzzifier == "auto":
+        return default_fuzzifier(n_points, n_features)
+    number = isinstance(fuzzifier, int | float | np.number) and not isinstance(fuzzifier, bool)
+    if not number or not 1 < float(fuzzifier) < np.inf:
+        raise ValueError(
+            f"fuzzifier must be a number above 1, or 'auto', got {fuzzifier!r}. Near 1 memberships are all or nothing."
+        )
+    return float(fuzzifier)
+
+
+def first_centres(X: Any, n_clusters: int, seed: int) -> np.ndarray:
+    """(n_clusters, n_features) points far from one another: k-means++."""
+    return kmeans_plusplus(X, n_clusters, random_state=seed)[0].astype(np.float64)
+
+
+def descend(X: Any, centres: np.ndarray, m: float, n_iter: int, tolerance: float) -> FuzzyPartition:
+    """Both updates in turn. Memberships, centres and objective of the answer belong together."""
+    U, moved, objective = one_pass(X, centres, m)
+    moves, change = 0, np.inf
+    while moves < n_iter and change > tolerance:
+        centres, before = moved, U
+        U, moved, objective = one_pass(X, centres, m)
+        moves, change = moves + 1, float(np.abs(U - before).max())
+    return FuzzyPartition(U, centres, moves, objective, m)
+
+
+def one_pass(X: Any, centres: np.ndarray, m: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Memberships for these centres, the centres for those memberships, and the objective."""
+    U = np.empty((X.shape[0], len(centres)))                          # (n_points, n_clusters)
+    weighted, weight = np.zeros(centres.shape), np.zeros(len(centres))
+    objective = 0.0
+    for index in blocks(*row_blocks(X, centres)):
+        block = dense_block(X, index)                                 # (n_block, n_features)
+        D = squared_distances(block, centres)                         # (n_block, n_clusters)
+        U[index] = memberships_at(D, m)
+        W = U[index] ** m                                             # (n_block, n_clusters)
+        weighted += W.T @ block
+        weight += W.sum(axis=0)
+        objective += float((W * D).sum())
+    # A centre that no point belongs to, to the last digit, stays where it is.
+    empty = weight == 0
+    moved = np.where(empty[:, None], centres, weighted / np.where(empty, 1, weight)[:, None])
+    return U, moved, objective
+
+
+def memberships(X: Any, centres: np.ndarray, fuzzifier: float) -> np.ndarray:
+    """(n_points, n_clusters): the degree to which each point, new or old, belongs to each centre.
+
+    Distances of 1 and 2 give squares of 1 and 4, and m = 2 shares out their inverses:
+
+    >>> memberships(np.array([[1.0], [0.0]]), np.array([[0.0], [3.0]]), fuzzifier=2).round(3)
+    array([[0.8, 0.2],
+           [1. , 0. ]])
+    """
+    U = np.empty((X.shape[0], len(centres)))
+    for index in blocks(*row_blocks(X, centres)):
+        U[index] = memberships_at(squared_distances(dense_block(X, index), centres), fuzzifier)
+    return U
+
+
+def row_blocks(X: Any, centres: np.ndarray) -> tuple[int, int]:
+    return X.shape[0], rows_at_once(max(X.shape[1], len(centres)))
+
+
+def squared_distances(block: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """(n_block, n_clusters), exactly 0 where the difference is a matter of rounding."""
+    origin = centres.mean(axis=0)                                     # near the data: few digits cancel
+    x, c = block - origin, centres - origin
+    sizes = (x * x).sum(axis=1)[:, None] + (c * c).sum(axis=1)        # (n_block, n_clusters)
+    squares = sizes - 2 * x @ c.T
+    return np.where(squares > 16 * np.finfo(float).eps * sizes, squares, 0.0)
+
+
+def memberships_at(D: np.ndarray, m: float) -> np.ndarray:
+    """u_ij = d_ij^(-2/(m-1)) / sum_l d_il^(-2/(m-1)), from squared distances (n_points, n_clusters).
+
+    In logarithms, because the power overflows for m near 1. The smallest number there is stands for a
+    distance of 0: a point on a centre belongs to it alone, on two equal centres half to each.
+
+    >>> memberships_at(np.array([[1.0, 16.0], [0.0, 0.0]]), m=3)
+    array([[0.8, 0.2],
+           [0.5, 0.5]])
+    """
+    log_share = np.log(np.maximum(D, np.finfo(float).tiny)) / (1 - m)
+    share = np.exp(log_share - log_share.max(axis=1, keepdims=True))
+    return share / share.sum(axis=1, keepdims=True)
