@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 export DECCS_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: run test test-slow lint clean
+.PHONY: run test test-slow lint bench-consensus clean
 
 run: $(STAMP)
 	DECCS_DATA= $(BIN)/python -m deccs --out out
@@ -15,6 +15,10 @@ test: lint
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -m slow
+
+# Every consensus function at 1,000 to 1,000,000 points; some three minutes.
+bench-consensus: $(STAMP)
+	$(BIN)/python -m deccs.benchmark.consensus_speed --out runs/consensus-speed.jsonl
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests
