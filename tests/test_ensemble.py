@@ -9,7 +9,6 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans
 from sklearn.metrics import normalized_mutual_info_score
-from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -17,7 +16,6 @@ from deccs.agreement import as_labelling, canonical
 from deccs.ensemble import (
     Agglomerative,
     MemberWarning,
-    Mixture,
     NeighbourSpectral,
     check_members,
     cluster,
@@ -289,23 +287,3 @@ def test_spectral_of_a_tiny_sample():
         labels = NeighbourSpectral(2, n_neighbors=2, random_state=0).fit_predict(X)
         assert NeighbourSpectral(2, random_state=0).fit_predict(X).shape == (6,)      # 10 neighbours there are not
     assert_array_equal(canonical(labels), [0, 0, 0, 1, 1, 1])
-
-
-def test_the_mixture_shares_a_covariance_where_clusters_have_too_few_points(blobs):
-    assert Mixture(3, random_state=0).fit(blobs.X).covariance_type_ == "full"            # 60 points, 4 columns
-    few = np.random.default_rng(0).normal(size=(60, 20))                                # 20 points, 20 columns
-    assert Mixture(3, random_state=0).fit(few).covariance_type_ == "tied"
-    assert Mixture(3, covariance_type="diag", random_state=0).fit(few).covariance_type_ == "diag"
-
-
-def test_with_points_enough_the_mixture_is_scikit_learns(blobs):
-    plain = GaussianMixture(3, reg_covar=1e-5, n_init=3, random_state=4).fit_predict(blobs.X)
-    assert_array_equal(Mixture(3, random_state=4).fit_predict(blobs.X), plain)
-
-
-def test_with_too_few_points_the_mixture_is_no_second_k_means():
-    X = np.random.default_rng(1).normal(size=(120, 30))
-    kmeans = KMeans(4, n_init=3, random_state=0).fit_predict(X)
-    full = GaussianMixture(4, reg_covar=1e-5, init_params="kmeans", random_state=0).fit_predict(X)
-    own = Mixture(4, random_state=0).fit_predict(X)
-    assert normalized_mutual_info_score(kmeans, own) < normalized_mutual_info_score(kmeans, full)

@@ -49,7 +49,7 @@ def default_members(n_clusters: int) -> list[Member]:
         ("kmeans", KMeans(n_clusters, n_init=10)),
         ("spectral", NeighbourSpectral(n_clusters)),
         ("agglomerative", Agglomerative(n_clusters)),
-        ("mixture", Mixture(n_clusters)),
+        ("mixture", GaussianMixture(n_clusters, covariance_type="full", reg_covar=1e-5, n_init=3)),
     ]
 
 
@@ -78,33 +78,6 @@ class NeighbourSpectral(ClusterMixin, BaseEstimator):
         with warnings.catch_warnings():  # a graph in parts is what we hope for
             warnings.filterwarnings("ignore", message="Graph is not fully connected")
             self.labels_ = spectral.fit_predict(0.5 * (graph + graph.T))
-        return self
-
-
-class Mixture(ClusterMixin, BaseEstimator):
-    """Gaussian mixture with as many covariances as the points can carry.
-
-    A cluster with no more points than columns has no covariance of its own: the full mixture then never
-    leaves the k-means it started from, and k-means has two votes. ``covariance_type="auto"`` lets the
-    clusters share one covariance there, starting from random points; else each has its own.
-    """
-
-    def __init__(
-        self, n_components: int = 8, covariance_type: str = "auto", reg_covar: float = 1e-5, n_init: int = 3,
-        random_state: int | None = None,
-    ) -> None:
-        self.n_components, self.covariance_type, self.reg_covar = n_components, covariance_type, reg_covar
-        self.n_init, self.random_state = n_init, random_state
-
-    def fit(self, X: np.ndarray, y: object = None) -> Mixture:
-        too_few = len(X) <= self.n_components * X.shape[1]
-        fitting = "tied" if too_few else "full"
-        self.covariance_type_ = fitting if self.covariance_type == "auto" else self.covariance_type
-        mixture = GaussianMixture(
-            self.n_components, covariance_type=self.covariance_type_, reg_covar=self.reg_covar, n_init=self.n_init,
-            init_params="random_from_data" if too_few else "kmeans", random_state=self.random_state,
-        )
-        self.labels_ = mixture.fit_predict(X)
         return self
 
 

@@ -69,8 +69,10 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     lambda_cons : float or "auto"
         Weight of the consensus loss. "auto" is the inverse variance of the first embedding, which
         makes the loss independent of its scale.
-    lambda_rec, lambda_ce : float, default=1
-        Weights of reconstruction and classification.
+    lambda_rec : float or "auto"
+        Weight of the reconstruction. "auto" is 1, as in the paper, and 10 up to 2,000 points.
+    lambda_ce : float, default=1
+        Weight of the classification.
     centre : "mean" or "median"
     use_unclustered, weight_by_probability, ramp_up : bool, default=True
         The paper's three heuristics.
@@ -136,7 +138,7 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         learning_rate: float = 0.03,
         learning_rate_decay: float = 0.9,
         lambda_cons: float | str = "auto",
-        lambda_rec: float = 1.0,
+        lambda_rec: float | str = "auto",
         lambda_ce: float = 1.0,
         centre: str = "mean",
         use_unclustered: bool = True,

@@ -37,7 +37,7 @@ class RoundSettings:
     learning_rate: float = 0.03
     learning_rate_decay: float = 0.9     # per round
     lambda_cons: float | str = "auto"
-    lambda_rec: float = 1.0              # 0 in the paper's second variant
+    lambda_rec: float | str = "auto"     # 1 in the paper, 0 in its second variant
     lambda_ce: float = 1.0               # 0 only for the ablation
     centre: str = "mean"                 # or "median"
     moving_centres: bool = True          # the authors' program; the paper's text holds them fixed
@@ -56,8 +56,9 @@ class RoundSettings:
             raise ValueError(f"centre must be 'mean' or 'median', got {self.centre!r}.")
         for name in ("lambda_cons", "lambda_rec", "lambda_ce", "learning_rate", "learning_rate_decay"):
             value = getattr(self, name)
-            if (name, value) != ("lambda_cons", "auto") and (not isinstance(value, int | float) or not value >= 0):
-                wanted = "a number of at least 0" + (" or 'auto'" if name == "lambda_cons" else "")
+            may_be_auto = name in ("lambda_cons", "lambda_rec")
+            if not (may_be_auto and value == "auto") and (not isinstance(value, int | float) or not value >= 0):
+                wanted = "a number of at least 0" + (" or 'auto'" if may_be_auto else "")
                 raise ValueError(f"{name} must be {wanted}, got {value!r}.")
         if self.tolerance is not None and not isinstance(self.tolerance, int | float):
             raise ValueError(f"tolerance must be a number or None, got {self.tolerance!r}.")
@@ -324,10 +325,20 @@ class Objective:
         return torch.stack([rec, ce, cons, total])
 
 
-def objective_of(this: Round, settings: RoundSettings, device: torch.device) -> Objective:
+def default_lambda_rec(n_points: int) -> float:
+    """The paper's 1; 10 up to 2,000 points, which a network can move at will and soon agree on wrongly.
+
+    >>> default_lambda_rec(70_000), default_lambda_rec(552)
+    (1.0, 10.0)
+    """
+    return 1.0 if n_points > 2_000 else 10.0
+
+
+def objective_of(this: Round, settings: RoundSettings, rows: Rows) -> Objective:
+    lambda_rec = default_lambda_rec(len(rows)) if isinstance(settings.lambda_rec, str) else settings.lambda_rec
     # A little reconstruction always stays: with none at full agreement nothing keeps Z invertible.
-    rec_weight = settings.lambda_rec * (max(1 - this.agreement, 0.01) if settings.rec_by_disagreement else 1.0)
-    weights = torch.from_numpy(this.weights).float().to(device) / len(this.weights)
+    rec_weight = lambda_rec * (max(1 - this.agreement, 0.01) if settings.rec_by_disagreement else 1.0)
+    weights = torch.from_numpy(this.weights).float().to(rows.device) / len(this.weights)
     return Objective(weights, settings.lambda_ce, this.consensus_weight, rec_weight, settings.weight_by_probability)
 
 
@@ -360,7 +371,7 @@ def update(
     finite takes the last good state back and halves the rate, ten times at most.
     """
     classifiers.to(rows.device)
-    objective = objective_of(this, settings, rows.device)
+    objective = objective_of(this, settings, rows)
     train, held_out = (clustered.part(places, rows.device) for places in (clustered.train, clustered.held_out))
     first_centres, _ = cluster_centres(train.Z, train.labels, classifiers.weight.shape[1], settings.centre)
     centres = first_centres
