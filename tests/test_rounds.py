@@ -158,7 +158,7 @@ def test_losses_add_up(history):
     expected = (
         losses.classification
         + first.consensus_weight * losses.consensus
-        + (1 - first.agreement) * losses.reconstruction
+        + 10 * (1 - first.agreement) * losses.reconstruction               # lambda_rec of few points
     )
     assert losses.total == pytest.approx(expected, rel=1e-4)
 
