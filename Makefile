@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 export DECCS_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: run test test-slow lint bench-consensus clean
+.PHONY: run test test-slow lint bench bench-consensus clean
 
 run: $(STAMP)
 	DECCS_DATA= $(BIN)/python -m deccs --out out
@@ -15,6 +15,10 @@ test: lint
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -m slow
+
+# The loops against the machine's limit and plain ones, whole runs against the published recipe; some 15 minutes.
+bench: $(STAMP)
+	$(BIN)/python -m deccs.benchmark.speed
 
 # Every consensus function at 1,000 to 1,000,000 points; some three minutes.
 bench-consensus: $(STAMP)
