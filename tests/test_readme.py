@@ -16,11 +16,18 @@ def test_the_table_is_that_of_the_records():
     assert text == table.put_into(text, rows), "run: python -m deccs.benchmark --page README.md"
 
 
+def test_the_table_of_consensus_functions_is_that_of_the_records():
+    text = (ROOT / "docs" / "consensus.md").read_text()
+    rows = table.consensus_markdown(records.read(ROOT / "results" / "consensus.jsonl"))
+    command = "python -m deccs.benchmark --out results/consensus.jsonl --page docs/consensus.md"
+    assert text == table.put_into(text, rows), f"run: {command}"
+
+
 def code_blocks(path):
     return [part.split("```")[0] for part in path.read_text().split("```python\n")[1:]]
 
 
-@pytest.mark.parametrize("block", code_blocks(ROOT / "README.md"))
+@pytest.mark.parametrize("block", [*code_blocks(ROOT / "README.md"), *code_blocks(ROOT / "docs" / "consensus.md")])
 def test_the_readme_s_python_runs(block, monkeypatch):
     """On a small part of the data and with few steps; the calls are the README's own."""
     import deccs
@@ -31,4 +38,4 @@ def test_the_readme_s_python_runs(block, monkeypatch):
     monkeypatch.setattr("deccs.rounds.default_steps", lambda n_points: 5)
     monkeypatch.setattr("deccs.rounds.default_restarts", lambda n_points: 1)
     monkeypatch.setattr("deccs.training.default_epochs", lambda *sizes: 2)
-    exec(block, {"my_labels": y, "deccs": deccs})
+    exec(block, {"my_labels": y, "base_partitions": [y, y[::-1]], "X": X, "X_new": X, "deccs": deccs})

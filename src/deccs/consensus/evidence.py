@@ -9,13 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, vstack
 
 from deccs.agreement import NOISE
-from deccs.consensus.partitions import (
-    TOO_FEW_ROWS,
-    DistinctRows,
-    distinct_rows,
-    found_clusters,
-    wanted_clusters,
-)
+from deccs.consensus.partitions import TOO_FEW_ROWS, DistinctRows, distinct_rows, found_clusters, rows_and_clusters
 from deccs.consensus.tree import Dense, Factored, Similarities, merge_tree
 from deccs.rows import blocks
 
@@ -40,8 +34,7 @@ def eac(
     >>> eac([[0, 0, 0, 1, 1], [0, 0, 1, 1, 1], [2, 2, 2, 0, 0]], n_clusters=2)
     array([0, 0, 0, 1, 1])
     """
-    rows = distinct_rows(base_partitions, weights)
-    k = wanted_clusters(rows, n_clusters)
+    rows, k = rows_and_clusters(base_partitions, n_clusters, weights)
     tree = merge_tree(similarities(rows, np.ones(rows.membership.shape[1]), linkage))
     return found_clusters(rows.spread(tree.cut(k)), k, TOO_FEW_ROWS)
 

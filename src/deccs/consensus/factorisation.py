@@ -7,13 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.cluster import KMeans
 
 from deccs.consensus.evidence import weighted_membership
-from deccs.consensus.partitions import (
-    TOO_FEW_ROWS,
-    DistinctRows,
-    distinct_rows,
-    found_clusters,
-    wanted_clusters,
-)
+from deccs.consensus.partitions import DistinctRows, each_row_alone, found_clusters, rows_and_clusters
 from deccs.seeds import root_seed, seed_for
 
 TINY = 1e-12
@@ -37,10 +31,9 @@ def nmf(
     >>> nmf([[0, 0, 0, 1, 1], [0, 0, 1, 1, 1], [2, 2, 2, 0, 0]], n_clusters=2, random_state=0)
     array([0, 0, 0, 1, 1])
     """
-    rows = distinct_rows(base_partitions, weights)
-    k = wanted_clusters(rows, n_clusters)
+    rows, k = rows_and_clusters(base_partitions, n_clusters, weights)
     if k >= len(rows):
-        return found_clusters(rows.spread(np.arange(len(rows))), k, TOO_FEW_ROWS)
+        return each_row_alone(rows, k)
     F = factors(rows)
     kmeans = KMeans(k, n_init=3, random_state=seed_for(root_seed(random_state), "nmf"))
     start = np.eye(k)[kmeans.fit_predict(F, sample_weight=rows.counts)] + 0.2

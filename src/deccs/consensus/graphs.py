@@ -15,13 +15,7 @@ from scipy.sparse import csr_array, vstack
 from deccs.agreement import NOISE, canonical
 from deccs.consensus.evidence import co_association_rows
 from deccs.consensus.partitioners import partition_graph, partition_hypergraph
-from deccs.consensus.partitions import (
-    TOO_FEW_ROWS,
-    DistinctRows,
-    distinct_rows,
-    found_clusters,
-    wanted_clusters,
-)
+from deccs.consensus.partitions import DistinctRows, each_row_alone, found_clusters, rows_and_clusters
 from deccs.rows import blocks
 from deccs.seeds import root_seed, seed_for
 
@@ -71,10 +65,9 @@ def cspa(
     >>> cspa([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [2, 2, 2, 0, 0, 0]], n_clusters=2, random_state=0)
     array([0, 0, 0, 1, 1, 1])
     """
-    rows = distinct_rows(base_partitions, weights)
-    k = wanted_clusters(rows, n_clusters)
+    rows, k = rows_and_clusters(base_partitions, n_clusters, weights)
     if k > len(rows):
-        return found_clusters(rows.spread(np.arange(len(rows))), k, TOO_FEW_ROWS)
+        return each_row_alone(rows, k)
     vertices = vertices_of(rows.counts, k)
     parts = partition_graph(similarity_graph(rows, vertices), vertices.weight, k, seed(random_state, "cspa"))
     return vertices.spread(rows, parts)
@@ -109,10 +102,9 @@ def hgpa(
     >>> hgpa([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [2, 2, 2, 0, 0, 0]], n_clusters=2, random_state=0)
     array([0, 0, 0, 1, 1, 1])
     """
-    rows = distinct_rows(base_partitions, weights)
-    k = wanted_clusters(rows, n_clusters)
+    rows, k = rows_and_clusters(base_partitions, n_clusters, weights)
     if k > len(rows):
-        return found_clusters(rows.spread(np.arange(len(rows))), k, TOO_FEW_ROWS)
+        return each_row_alone(rows, k)
     vertices = vertices_of(rows.counts, k)
     parts = partition_hypergraph(
         rows.membership[vertices.row], vertices.weight, rows.weights[rows.member_of], k, seed(random_state, "hgpa")
@@ -132,10 +124,9 @@ def mcla(
     >>> mcla([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [2, 2, 2, 0, 0, 0]], n_clusters=2, random_state=0)
     array([0, 0, 0, 1, 1, 1])
     """
-    rows = distinct_rows(base_partitions, weights)
-    k = wanted_clusters(rows, n_clusters)
+    rows, k = rows_and_clusters(base_partitions, n_clusters, weights)
     if k > len(rows):
-        return found_clusters(rows.spread(np.arange(len(rows))), k, TOO_FEW_ROWS)
+        return each_row_alone(rows, k)
     sizes = np.diag(rows.overlaps)
     jaccard = rows.overlaps / (sizes[:, None] + sizes - rows.overlaps)           # (n_all, n_all)
     weight = rows.weights[rows.member_of]
@@ -158,10 +149,9 @@ def hbgf(
     >>> hbgf([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [2, 2, 2, 0, 0, 0]], n_clusters=2, random_state=0)
     array([0, 0, 0, 1, 1, 1])
     """
-    rows = distinct_rows(base_partitions, weights)
-    k = wanted_clusters(rows, n_clusters)
+    rows, k = rows_and_clusters(base_partitions, n_clusters, weights)
     if k > len(rows):
-        return found_clusters(rows.spread(np.arange(len(rows))), k, TOO_FEW_ROWS)
+        return each_row_alone(rows, k)
     vertices = vertices_of(rows.counts, k)
     ties = bipartite_ties(rows, vertices)                                        # (n_vertices, n_all)
     graph = both_ways(ties)

@@ -10,9 +10,9 @@ from deccs.consensus.evidence import similarities
 from deccs.consensus.partitions import (
     TOO_FEW_ROWS,
     DistinctRows,
-    distinct_rows,
+    each_row_alone,
     found_clusters,
-    wanted_clusters,
+    rows_and_clusters,
 )
 from deccs.consensus.tree import merge_tree
 from deccs.seeds import root_seed, seed_for
@@ -35,8 +35,7 @@ def lwea(
     >>> lwea([[0, 0, 0, 1, 1], [0, 0, 1, 1, 1], [2, 2, 2, 0, 0]], n_clusters=2)
     array([0, 0, 0, 1, 1])
     """
-    rows = distinct_rows(base_partitions, weights)
-    k = wanted_clusters(rows, n_clusters)
+    rows, k = rows_and_clusters(base_partitions, n_clusters, weights)
     tree = merge_tree(similarities(rows, cluster_index(rows, theta)))
     return found_clusters(rows.spread(tree.cut(k)), k, TOO_FEW_ROWS)
 
@@ -57,10 +56,9 @@ def lwgp(
     >>> lwgp([[0, 0, 0, 1, 1], [0, 0, 1, 1, 1], [2, 2, 2, 0, 0]], n_clusters=2, random_state=0)
     array([0, 0, 0, 1, 1])
     """
-    rows = distinct_rows(base_partitions, weights)
-    k = wanted_clusters(rows, n_clusters)
+    rows, k = rows_and_clusters(base_partitions, n_clusters, weights)
     if k >= len(rows):
-        return found_clusters(rows.spread(np.arange(len(rows))), k, TOO_FEW_ROWS)
+        return each_row_alone(rows, k)
     B = rows.membership * (cluster_index(rows, theta) * rows.weights[rows.member_of])[None, :]  # (n_rows, n_all)
     degree = B.sum(axis=1)                                             # (n_rows,)
     between = (B.T @ (B * (rows.counts / degree)[:, None])).toarray()  # (n_all, n_all) clusters over points
@@ -79,6 +77,7 @@ def cluster_index(rows: DistinctRows, theta: float) -> np.ndarray:
     H is the entropy of a cluster's points over the clusters of each member, summed over the members: 0
     for a cluster that no member breaks up.
 
+    >>> from deccs.consensus.partitions import distinct_rows
     >>> cluster_index(distinct_rows([[0, 0, 1, 1], [0, 1, 2, 2]]), theta=0.5).round(3)
     array([0.368, 1.   , 1.   , 1.   , 1.   ])
     """

@@ -153,3 +153,16 @@ def found_clusters(labels: np.ndarray, wanted: int, reason: str) -> np.ndarray:
 
 
 TOO_FEW_ROWS = "there are no more distinct label vectors, and points with the same labels stay together."
+
+
+def each_row_alone(rows: DistinctRows, wanted: int) -> np.ndarray:
+    """The answer where no fewer clusters are wanted than there are distinct rows."""
+    return found_clusters(rows.spread(np.arange(len(rows))), wanted, TOO_FEW_ROWS)
+
+
+def rows_and_clusters(
+    base_partitions: ArrayLike, n_clusters: int | None, weights: ArrayLike | None
+) -> tuple[DistinctRows, int]:
+    """What every consensus function starts from: the distinct rows, and how many clusters are wanted."""
+    rows = distinct_rows(base_partitions, weights)
+    return rows, wanted_clusters(rows, n_clusters)

@@ -267,8 +267,8 @@ class RandomProjectionFCM(RandomProjections):
     Each of ``n_projections`` Gaussian random projections to q dimensions is clustered by fuzzy c-means.
     The fuzzy partitions U, (n_points, n_clusters) each, are brought together in one of two versions:
     "average" clusters the average of the products U U^T, the soft co-memberships, by agglomeration;
-    "concatenate" puts the U side by side and clusters their rows by fuzzy c-means again. Ye et al. (2016),
-    who compare the two, call them EFCM-A and EFCM-C; we take their words.
+    "concatenate" puts the U side by side and clusters their rows by fuzzy c-means again.
+    The names of the two are ours.
 
     Fuzzy c-means and aggregation see a sample, and no matrix of all pairs of points is built. In version
     "average" every point, those of the sample too, gets the cluster with the highest average co-membership,
