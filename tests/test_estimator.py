@@ -21,7 +21,7 @@ from torch import nn
 
 from deccs import DECCS, Pretraining
 from deccs.ensemble import MemberWarning
-from deccs.rounds import FULL
+from deccs.rounds import FULL, RoundSettings
 from deccs.scores import nmi
 
 
@@ -529,3 +529,22 @@ def test_one_column(small):
     X = np.concatenate([np.linspace(0, 1, 40), np.linspace(9, 10, 40), np.linspace(20, 21, 40)])[:, None]
     model = small(layers=(8, 1), pretraining=Pretraining(epochs=60, batch_size=16)).fit(X)
     assert nmi(np.repeat([0, 1, 2], 40), model.labels_) == pytest.approx(1)
+
+
+def test_defaults_of_the_rounds_stand_once():
+    """DECCS repeats them in its signature, as scikit-learn asks; they must not drift."""
+    own, rounds = DECCS().get_params(), RoundSettings()
+    shared = [name for name in RoundSettings.__dataclass_fields__ if name in own]
+    assert len(shared) > 15
+    assert {name: own[name] for name in shared} == {name: getattr(rounds, name) for name in shared}
+
+
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"dropout": "a"}, "dropout must be a share in .*got 'a'"),
+    ({"dropout": 1.0}, "dropout must be a share in .*got 1.0"),
+    ({"device": "cuda:99"}, "device must be 'auto' or one that torch has here, got 'cuda:99'"),
+    ({"device": "abacus"}, "device must be 'auto' or one that torch has here, got 'abacus'"),
+])
+def test_errors_of_the_network_say_what_was_given(small, blobs, changes, message):
+    with pytest.raises(ValueError, match=message):
+        small(**changes).fit(blobs.X)

@@ -52,6 +52,8 @@ class Autoencoder(nn.Module):
     def feed_forward(cls, n_features: int, layers: Sequence[int], dropout: float = 0.0) -> Autoencoder:
         if not isinstance(layers, Sequence) or not layers or any(int(width) != width or width < 1 for width in layers):
             raise ValueError(f"layers must be the widths of the encoder, each at least 1, got {layers!r}.")
+        if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
+            raise ValueError(f"dropout must be a share in [0, 1), got {dropout!r}.")
         widths = (n_features, *(int(width) for width in layers))
         return cls(feed_forward(widths, dropout), feed_forward(widths[::-1], dropout))
 

@@ -83,8 +83,13 @@ def check_shapes(autoencoder: Autoencoder, rows: Rows) -> None:
 
 
 def pick_device(device: str) -> str:
-    if device != "auto":
-        return device
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+    """ "auto" is the best there is; any other is checked to be there."""
+    if device == "auto":
+        if torch.cuda.is_available():
+            return "cuda"
+        return "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise ValueError(f"device must be 'auto' or one that torch has here, got {device!r}: {error}") from error
+    return device
