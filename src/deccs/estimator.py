@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -20,7 +20,7 @@ from deccs.classifiers import NEVER, Classifiers, classify
 from deccs.embedding import pick_device, starting_autoencoder
 from deccs.ensemble import Member, asked_clusters, members_for
 from deccs.inputs import as_table, output_dtype
-from deccs.progress import Display
+from deccs.progress import Display, tell
 from deccs.rounds import Consensus, Round, RoundSettings, best_of_restarts, split_sample
 from deccs.rows import Rows, fit_scaler
 from deccs.seeds import generator_for, root_seed, seed_for
@@ -335,16 +335,3 @@ def only_member(classifiers: Classifiers, member: int) -> Classifiers:
     with torch.no_grad():
         single.weight[0], single.bias[0] = classifiers.weight[member, has], classifiers.bias[member, has]
     return single
-
-
-def tell(listeners: Sequence[Any], event: str) -> Callable[[Any], None]:
-    """Hand an event to everyone who listens; a plain function listens to rounds."""
-
-    def call(record: Any) -> None:
-        for listener in listeners:
-            if hasattr(listener, event):
-                getattr(listener, event)(record)
-            elif event == "on_round" and callable(listener):
-                listener(record)
-
-    return call

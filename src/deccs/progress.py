@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from deccs.rounds import Round
 from deccs.training import Epoch
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A part of the training of a deep method, as callbacks (``on_progress``) and the display see it."""
+
+    stage: str        # the method's name
+    step: int
+    n_steps: int
+    loss: float       # mean since the last report
+    changed: float    # share of the labels that changed since; NaN where the method does not look
 
 
 class Display:
@@ -20,7 +35,7 @@ class Display:
     def __init__(self, n_rounds: int, console: Console | None = None,
                  extra: Callable[[Round], str] = lambda finished: "") -> None:
         self.n_rounds, self.extra = n_rounds, extra
-        self.progress = Progress(
+        self.progress = bars.Progress(
             TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f}"),
             TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console or Console(stderr=True),
         )
@@ -41,6 +56,13 @@ class Display:
         self.progress.update(task, completed=epoch.number,  # type: ignore[arg-type]
                              description=f"pretraining, {epoch.stage}: error {epoch.error:.4f}")
 
+    def on_progress(self, part: Progress) -> None:
+        task = self._task(part.stage, part.n_steps)
+        words = f"{part.stage}: loss {part.loss:.4f}"
+        if not math.isnan(part.changed):
+            words += f", {part.changed:.1%} of the labels changed"
+        self.progress.update(task, completed=part.step, description=words)  # type: ignore[arg-type]
+
     def on_round(self, finished: Round) -> None:
         task = self._task(f"rounds{f', start {finished.start + 1}' if finished.start else ''}", self.n_rounds + 1)
         losses = finished.losses
@@ -55,3 +77,16 @@ class Display:
         if name not in self.stages:
             self.stages[name] = self.progress.add_task(name, total=total)
         return self.stages[name]
+
+
+def tell(listeners: Sequence[Any], event: str) -> Callable[[Any], None]:
+    """Hand an event to everyone who listens; a plain function listens to rounds."""
+
+    def call(record: Any) -> None:
+        for listener in listeners:
+            if hasattr(listener, event):
+                getattr(listener, event)(record)
+            elif event == "on_round" and callable(listener):
+                listener(record)
+
+    return call

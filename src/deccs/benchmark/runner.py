@@ -106,15 +106,19 @@ def carry_out(run: Run, cache: Path | None) -> list[records.Record]:
 def score_others(run: Run, data: datasets.Dataset, cache: Path | None) -> Iterator[records.Record]:
     """A method on the data or on the plain autoencoder's embedding; one record per consensus function."""
     X, facts, seconds = data.X, {}, {"pretrain": 0.0}
-    if run.how.embedded:
+    is_deep = "autoencoder" in run.estimator().get_params(deep=False)
+    if run.how.embedded or is_deep:
         # The autoencoder of DECCS with the same seed, so that all methods of a comparison start from one.
         start = METHODS["DECCS"].build(run.dataset, random_state=run.seed)
         autoencoder, about = pretrained(start, data, cache, run.seed)
+        facts, seconds = {"autoencoder": about}, {"pretrain": about["seconds"]}
+    if run.how.embedded:
         rows = Rows(data.X, fit_scaler(data.X, start.scale))
         X = encode(autoencoder, rows, torch.arange(data.n)).numpy()                    # (n, n_latent)
-        facts, seconds = {"autoencoder": about}, {"pretrain": about["seconds"]}
     fitted = None
     for _, model in run.parts():
+        if is_deep:
+            model.set_params(autoencoder=autoencoder)
         begin = time.perf_counter()
         if fitted is None:
             fitted = model.fit(X)
@@ -129,8 +133,9 @@ def score_others(run: Run, data: datasets.Dataset, cache: Path | None) -> Iterat
             record["members"] = {name: scores.against_truth(data.y[fitted.sample_], said) for name, said in members}
             record["n_sample"] = len(fitted.sample_)
             seconds |= {phase: round(value, 3) for phase, value in fitted.seconds_.items()}
-        else:
-            record["n_components"] = fitted.n_components_
+        for learned in ("n_components_", "n_iter_"):
+            if hasattr(fitted, learned):
+                record[learned.rstrip("_")] = int(getattr(fitted, learned))
         yield record | {"seconds": seconds | {"total": round(seconds["pretrain"] + fit_seconds, 2)}}
 
 

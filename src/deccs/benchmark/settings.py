@@ -11,6 +11,7 @@ from typing import Any
 
 from sklearn.cluster import AgglomerativeClustering
 
+from deccs import deep
 from deccs.consensus import FUNCTIONS, ConsensusClustering, RandomProjectionEM, RandomProjectionFCM
 from deccs.ensemble import Member, default_members
 from deccs.estimator import DECCS
@@ -98,6 +99,13 @@ def projections_for(
     return estimator(paper.k, **({"scale": paper.scale, "random_state": random_state} | changes))
 
 
+def deep_for(estimator: Callable[..., Any], name: str, *, random_state: int | None = 0, **changes: Any) -> Any:
+    """A deep method with the paper's network for this data set; the runner hands it the shared autoencoder."""
+    paper = settings_of(name)
+    given = {"layers": paper.layers, "scale": paper.scale, "random_state": random_state} | changes
+    return estimator(paper.k, **given)
+
+
 @dataclass(frozen=True)
 class Method:
     """How a method of the comparison is built, and what it is given."""
@@ -119,4 +127,5 @@ METHODS = {
     "AE+consensus": Method(consensus_for, embedded=True, functions=tuple(FUNCTIONS)),
     "AE+RP+EM": Method(RP_EM, embedded=True),
     "AE+RP+FCM": Method(RP_FCM, embedded=True),
+    **{name: Method(partial(deep_for, estimator)) for name, estimator in deep.METHODS.items()},
 }
