@@ -20,7 +20,7 @@ from deccs.rows import blocks
 from deccs.seeds import root_seed, seed_for
 
 GRAIN = 0.02               # of an even part: the heaviest a vertex may be
-MOST_EDGES = 1_000_000     # each vertex of CSPA's graph keeps its share of these; ties and the other end add some
+MOST_EDGES = 700_000       # each vertex of CSPA's graph keeps its share of these; ties and the other end add some
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ def cspa(
     """Cluster-based similarity partitioning: METIS on the graph whose edges are the co-associations.
 
     An edge between two vertices weighs what all edges between their points weigh together, so that a cut
-    of this graph is a cut of the N x N one. The cut itself is METIS's heuristic. Beyond a million
+    of this graph is a cut of the N x N one. The cut itself is METIS's heuristic. Beyond 700,000
     edges each vertex keeps its heaviest.
 
     >>> cspa([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [2, 2, 2, 0, 0, 0]], n_clusters=2, random_state=0)
@@ -79,7 +79,7 @@ def similarity_graph(rows: DistinctRows, vertices: Vertices, most_edges: int = M
     each = DistinctRows(rows.labels[vertices.row], vertices.weight, vertices.row, rows.weights)
     most = max(1, most_edges // n)
     parts = []
-    for some in blocks(n, max(1, 4_000_000 // n)):
+    for some in blocks(n, max(1, 1_000_000 // n)):
         weight = co_association_rows(each, some=some, dtype=np.float32)          # (block, n_vertices)
         weight *= vertices.weight.astype(np.float32)
         if most < n:
