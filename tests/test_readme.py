@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deccs.benchmark import records, table
+from deccs.benchmark import consensus_speed, records, table
 
 ROOT = Path(__file__).parent.parent
 
@@ -21,6 +21,13 @@ def test_the_table_of_consensus_functions_is_that_of_the_records():
     rows = table.consensus_markdown(records.read(ROOT / "results" / "consensus.jsonl"))
     command = "python -m deccs.benchmark --out results/consensus.jsonl --page docs/consensus.md"
     assert text == table.put_into(text, rows), f"run: {command}"
+
+
+def test_the_table_of_seconds_is_that_of_the_records():
+    text = (ROOT / "docs" / "consensus.md").read_text()
+    rows = consensus_speed.markdown(consensus_speed.of_records(ROOT / "results" / "consensus-speed.jsonl"))
+    command = "python -m deccs.benchmark.consensus_speed --out results/consensus-speed.jsonl --page docs/consensus.md"
+    assert text == table.put_into(text, rows, table.SPEED_BEGIN, table.SPEED_END), f"run: {command}"
 
 
 def code_blocks(path):

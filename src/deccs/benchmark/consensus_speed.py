@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import track
 
 from deccs import scores
-from deccs.benchmark import records
+from deccs.benchmark import records, table
 from deccs.benchmark.textbook import TEXTBOOK
 from deccs.consensus import FUNCTIONS
 
@@ -96,23 +96,35 @@ def markdown(rows: list[Measured]) -> str:
     return "\n".join(lines)
 
 
+def of_records(path: Path) -> list[Measured]:
+    """The figures of a file; of one measured twice the later."""
+    names = list(Measured.__dataclass_fields__)
+    rows = [Measured(**{name: record[name] for name in names}) for record in records.read(path)]
+    return list({(row.function, row.version, row.n_points): row for row in rows}.values())
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m deccs.benchmark.consensus_speed", description=__doc__)
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
+    parser.add_argument("--page", type=Path, help="only put the table of the records in --out into this page")
     parser.add_argument("--functions", nargs="+", default=list(FUNCTIONS), choices=list(FUNCTIONS))
     parser.add_argument("--out", type=Path, help="a file that gets a JSON line per figure")
     given = parser.parse_args(arguments)
+    if given.page:
+        rows = markdown(of_records(given.out))
+        given.page.write_text(table.put_into(given.page.read_text(), rows, table.SPEED_BEGIN, table.SPEED_END))
+        return 0
     wanted = [(function, version, n) for function in given.functions for n in given.sizes
               for version in ("deccs", "textbook")
               if version == "deccs" or (function in TEXTBOOK and n <= TEXTBOOK_UP_TO)]
     console = Console()
-    rows = []
+    measured = []
     for place in track(wanted, "measuring", console=Console(stderr=True)):
-        rows.append(apart(*place))
+        measured.append(apart(*place))
         if given.out:
             facts = {"versions": records.versions(), "machine": records.machine(), "code": records.code_version()}
-            records.append(given.out, {"experiment": "consensus-speed", **asdict(rows[-1]), **facts})
-    console.print(markdown(rows), soft_wrap=True, highlight=False)
+            records.append(given.out, {"experiment": "consensus-speed", **asdict(measured[-1]), **facts})
+    console.print(markdown(measured), soft_wrap=True, highlight=False)
     return 0
 
 

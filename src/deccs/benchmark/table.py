@@ -101,11 +101,14 @@ def round_zero(rows: list[Record]) -> str:
 BEGIN, END = "<!-- table: python -m deccs.benchmark -->", "<!-- end of table -->"
 
 
-def put_into(text: str, rows: str) -> str:
+SPEED_BEGIN, SPEED_END = "<!-- speed: python -m deccs.benchmark.consensus_speed -->", "<!-- end of speed -->"
+
+
+def put_into(text: str, rows: str, begin: str = BEGIN, end: str = END) -> str:
     """A page with the table between its marks made anew.
 
     >>> put_into(f"before {BEGIN}old{END} after", "new").replace(BEGIN, "<").replace(END, ">")
     'before <\\nnew\\n> after'
     """
-    before, rest = text.split(BEGIN)
-    return f"{before}{BEGIN}\n{rows}\n{END}{rest.split(END)[1]}"
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n{rows}\n{end}{rest.split(end)[1]}"

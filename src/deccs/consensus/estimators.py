@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -152,11 +151,12 @@ class ConsensusClustering(ClusterMixin, BaseEstimator):
         X = self._checked(X)
         other = copy.copy(self)
         other.function = function
-        start = time.perf_counter()
+        clock = Clock()
         other._combine(members_for(self.n_clusters, self.members, X.shape[0]), self._root)
-        combined = time.perf_counter()
+        clock.lap("combine")
         other.labels_ = other._carried(X)
-        other.seconds_ = self.seconds_ | {"combine": combined - start, "carry": time.perf_counter() - combined}
+        clock.lap("carry")
+        other.seconds_ = self.seconds_ | clock.laps
         return other
 
     def predict(self, X: Any) -> np.ndarray:

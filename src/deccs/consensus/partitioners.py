@@ -22,7 +22,7 @@ MOST = 2**30               # METIS may be built with 32-bit numbers; all edges t
 def partition_graph(graph: csr_array, vertex_weights: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
     """(n_vertices,) parts of an undirected graph with edge weights, both directions stored."""
     graph = whole_numbers(graph)
-    metis = module("pymetis") or None
+    metis = module("pymetis")
 
     def split(vertices: np.ndarray, n_parts: int) -> np.ndarray:
         part = graph if len(vertices) == graph.shape[0] else csr_array(graph[vertices][:, vertices])

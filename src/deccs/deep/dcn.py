@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from deccs.autoencoder import Autoencoder
-from deccs.deep.template import DeepClustering, embed_all, first_centres, squared_distances
+from deccs.deep.template import DeepClustering, default_steps, embed_all, first_centres, squared_distances
 from deccs.progress import Progress
 from deccs.rows import Rows
 from deccs.seeds import generator_for
@@ -104,8 +104,7 @@ class DCN(DeepClustering):
         counts = torch.full((self.n_clusters,), 100.0, device=rows.device)
         optimiser = torch.optim.Adam(autoencoder.parameters(), lr=self.learning_rate)
         batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
-        per_pass = max(1, math.ceil(len(rows) / self.batch_size))
-        n_steps = min(8_000, max(1_000, 30 * per_pass)) if self.n_steps == "auto" else int(self.n_steps)
+        n_steps = default_steps(len(rows), self.batch_size) if self.n_steps == "auto" else int(self.n_steps)
         autoencoder.train()
         total = torch.zeros(())
         for step in range(1, n_steps + 1):
@@ -122,7 +121,7 @@ class DCN(DeepClustering):
                 centres, counts = count_weighted(centres, counts, moved, nearest(moved, centres))
             total += loss.detach().cpu()
             if step % 100 == 0 or step == n_steps:
-                on_progress(Progress("DCN", step, n_steps, float(total) / 100, math.nan))
+                on_progress(Progress("DCN", step, n_steps, float(total) / ((step - 1) % 100 + 1), math.nan))
                 total = torch.zeros(())
         self.n_iter_ = n_steps
         self.autoencoder_ = autoencoder

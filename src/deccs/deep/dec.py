@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from deccs.autoencoder import Autoencoder
-from deccs.deep.template import DeepClustering, embed_all, first_centres, squared_distances
+from deccs.deep.template import DeepClustering, default_steps, embed_all, first_centres, squared_distances
 from deccs.progress import Progress
 from deccs.rows import Rows
 from deccs.seeds import generator_for
@@ -120,17 +120,17 @@ class DEC(DeepClustering):
         optimiser = torch.optim.Adam([*trained.parameters(), centres], lr=self.learning_rate)
         batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
         n_steps, interval = self._lengths(len(rows))
-        labels, total = None, torch.zeros(())
+        labels, total, last = None, torch.zeros(()), 0
         for step in range(n_steps + 1):
             if step % interval == 0 or step == n_steps:
                 with torch.no_grad():
                     q = soft_assignment(embed_all(autoencoder, rows).to(rows.device), centres)    # (n_points, k)
                 target, now = target_distribution(q), q.argmax(1)
                 changed = math.nan if labels is None else float((now != labels).float().mean())
-                on_progress(Progress(type(self).__name__, step, n_steps, float(total) / interval, changed))
+                on_progress(Progress(type(self).__name__, step, n_steps, float(total) / max(step - last, 1), changed))
                 if changed < self.tol or step == n_steps:
                     break
-                labels, total = now, torch.zeros(())
+                labels, total, last = now, torch.zeros(()), step
                 autoencoder.train()
             batch = next(batches)
             x, p = rows[batch], target[batch.to(target.device)]
@@ -151,8 +151,8 @@ class DEC(DeepClustering):
 
     def _lengths(self, n_points: int) -> tuple[int, int]:
         """Steps at most, and between two targets."""
-        per_pass = max(1, math.ceil(n_points / self.batch_size))
-        n_steps = min(8_000, max(1_000, 30 * per_pass)) if self.n_steps == "auto" else int(self.n_steps)
+        per_pass = math.ceil(n_points / self.batch_size)
+        n_steps = default_steps(n_points, self.batch_size) if self.n_steps == "auto" else int(self.n_steps)
         return n_steps, min(140, per_pass) if self.update_interval == "auto" else int(self.update_interval)
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -113,6 +114,15 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         tags.classifier_tags = ClassifierTags()  # scikit-learn's sparse checks read them of all with predict_proba
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def default_steps(n_points: int, batch_size: int) -> int:
+    """30 passes over the data, at least 1,000 and at most 8,000 steps.
+
+    >>> default_steps(552, 256), default_steps(9_298, 256), default_steps(70_000, 256)
+    (1000, 1110, 8000)
+    """
+    return min(8_000, max(1_000, 30 * math.ceil(n_points / batch_size)))
 
 
 def embed_all(autoencoder: Autoencoder, rows: Rows) -> torch.Tensor:
