@@ -1,5 +1,6 @@
 """CSPA, HGPA, MCLA and HBGF against the graphs of their papers, one vertex per point; and the partitioners."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -18,10 +19,11 @@ from consensus_references import (
     noisy,
     whole_graph,
 )
+from deccs import scores
 from deccs.agreement import canonical
 from deccs.consensus import FUNCTIONS, FewerClusters, cspa, graphs, hbgf, hgpa, mcla, partitioners
 from deccs.consensus.graphs import GRAIN, bipartite_ties, both_ways, similarity_graph, vertices_of
-from deccs.consensus.partitioners import partition_graph, partition_hypergraph, whole_numbers, with_all_parts
+from deccs.consensus.partitioners import exchanged, partition_graph, partition_hypergraph, whole_numbers, with_all_parts
 from deccs.consensus.partitions import distinct_rows
 
 with_a_partitioner = pytest.mark.parametrize("name", ["cspa", "hgpa", "mcla", "hbgf", "supra"])
@@ -400,10 +402,41 @@ def test_the_heaviest_part_is_cut():
     assert seen == [[0, 1, 2, 3, 4, 5]]                   # two vertices need no partitioner
 
 
-def test_a_partitioner_that_does_not_cut_is_said():
-    with pytest.warns(FewerClusters, match="fewer than 3 parts"):
-        parts = with_all_parts(lambda vertices, n_parts: np.zeros(len(vertices), dtype=int), np.ones(9), 3)
-    assert_array_equal(parts, np.zeros(9))
+def test_a_partitioner_that_does_not_cut_is_helped():
+    parts = with_all_parts(lambda vertices, n_parts: np.zeros(len(vertices), dtype=int), np.ones(9), 3)
+    assert_array_equal(np.sort(np.bincount(parts)), [2, 3, 4])
+    heavy = with_all_parts(lambda vertices, n_parts: np.zeros(len(vertices), dtype=int), np.array([9, 1, 1]), 2)
+    assert_array_equal(heavy, [0, 1, 1])
+
+
+def cut(weight, parts):
+    return weight[parts[:, None] != parts].sum() / 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_exchanges_cut_no_more_keep_the_balance_and_leave_nothing_to_gain(seed):
+    rng = np.random.default_rng(seed)
+    weight = rng.random((14, 14)) ** 4
+    weight = weight + weight.T
+    heavy = rng.integers(1, 4, size=14)
+    before = np.arange(14) % 3
+    after = exchanged(weight, before, heavy)
+    load_before, load = np.bincount(before, heavy), np.bincount(after, heavy)
+    limit = max(load_before.max(), np.ceil(1.03 * heavy.sum() / 3))
+    assert cut(weight, after) < cut(weight, before) and load.max() <= limit and len(load) == 3
+    for i, j in itertools.combinations(range(14), 2):                  # the slow way: try every swap
+        other = after.copy()
+        other[i], other[j] = after[j], after[i]
+        assert np.bincount(other, heavy).max() > limit or cut(weight, other) >= cut(weight, after) - 1e-9
+
+
+def test_mcla_is_not_at_the_mercy_of_metis_on_few_clusters():
+    """Four members of six uneven clusters: METIS alone left a part empty and cut three times too much."""
+    rng = np.random.default_rng(1)
+    truth = np.repeat(np.arange(6), [800, 400, 480, 60, 560, 20])
+    partitions = np.stack([np.where(rng.random(len(truth)) < 0.05, rng.integers(6, size=len(truth)), truth)
+                           for _ in range(4)])
+    assert scores.nmi(truth, mcla(partitions, 6, random_state=0)) > 0.95
 
 
 def test_nothing_to_cut():
