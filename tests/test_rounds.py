@@ -180,6 +180,13 @@ def test_same_seed_same_bits(touching):
     assert first.rounds[0].losses != other.rounds[0].losses
 
 
+def test_mixed_precision_differs_little(touching, monkeypatch):
+    exact = run(*touching, n_rounds=1).rounds[0].losses
+    monkeypatch.setattr(module, "precision_for", lambda device: torch.autocast("cpu", torch.bfloat16))
+    mixed = run(*touching, n_rounds=1).rounds[0].losses
+    assert mixed != exact and mixed.total == pytest.approx(exact.total, rel=0.05)
+
+
 def test_no_rounds_is_the_plain_autoencoder(touching):
     result = run(*touching, n_rounds=0)
     assert [finished.number for finished in result.rounds] == [0]

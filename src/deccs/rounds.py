@@ -22,7 +22,7 @@ from deccs.ensemble import Member, MemberWarning, TooFewMembers, cluster
 from deccs.losses import LossParts, cluster_centres, consensus, cross_entropy, move_centres, ramp_up
 from deccs.rows import Rows, blocks, draw_rows
 from deccs.seeds import generator_for, seed_for, torch_seeded
-from deccs.training import Best, endless_batches, threads_for
+from deccs.training import Best, endless_batches, precision_for, threads_for
 
 
 @dataclass(frozen=True)
@@ -398,11 +398,12 @@ def update(
         x, y = rows[train.sample[batch]], train.labels[batch]                  # (batch, n_features), (batch, n_members)
         if len(unclustered):
             x = torch.cat([x, rows[next(other_batches)]])                      # (2 batch, n_features)
-        z = autoencoder.encoder(x)                                             # (2 batch, n_latent)
-        logits = classifiers(z)                                                # (2 batch, n_members, n_clusters)
-        if settings.moving_centres:
-            centres = move_centres(centres, z[: len(y)].detach(), y, settings.centre)
-        terms = objective(autoencoder, logits, x, z, y, centres)
+        with precision_for(rows.device):
+            z = autoencoder.encoder(x).float()                                 # (2 batch, n_latent)
+            logits = classifiers(z)                                            # (2 batch, n_members, n_clusters)
+            if settings.moving_centres:
+                centres = move_centres(centres, z[: len(y)].detach(), y, settings.centre)
+            terms = objective(autoencoder, logits, x, z, y, centres)
         optimiser.zero_grad(set_to_none=True)
         terms[3].backward()
         optimiser.step()

@@ -6,7 +6,7 @@ import copy
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -147,6 +147,11 @@ def threads_for(network: nn.Module, batch_size: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def precision_for(device: torch.device) -> AbstractContextManager[None]:
+    """bfloat16 products where the hardware has units for them; exact single precision on a CPU."""
+    return torch.autocast("cuda", torch.bfloat16) if device.type == "cuda" else nullcontext()
+
+
 def pretrain(
     autoencoder: Autoencoder,
     rows: Rows,
@@ -195,7 +200,8 @@ def train_reconstruction(
         for batch in shuffled_batches(train, settings.batch_size, generator):
             x = rows[batch]                                             # (batch, n_features)
             seen = x * (torch.rand(x.shape, generator=generator) >= noise).to(x.device) if noise else x
-            loss = (network(seen)[1] - x).square().mean()
+            with precision_for(rows.device):
+                loss = (network(seen)[1] - x).square().mean()
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()
