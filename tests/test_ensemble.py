@@ -5,10 +5,12 @@ import warnings
 import numpy as np
 import pytest
 from joblib import parallel_config
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans
+from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import normalized_mutual_info_score
+from sklearn.neighbors import kneighbors_graph
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -20,10 +22,13 @@ from deccs.ensemble import (
     check_members,
     cluster,
     default_members,
+    leading_eigenvectors,
     parts_between_gaps,
     smallest_cluster,
+    ward,
     without_small_clusters,
 )
+from deccs.scores import ari
 
 
 class Says(ClusterMixin, BaseEstimator):
@@ -287,3 +292,34 @@ def test_spectral_of_a_tiny_sample():
         labels = NeighbourSpectral(2, n_neighbors=2, random_state=0).fit_predict(X)
         assert NeighbourSpectral(2, random_state=0).fit_predict(X).shape == (6,)      # 10 neighbours there are not
     assert_array_equal(canonical(labels), [0, 0, 0, 1, 1, 1])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ward_is_scikit_learns(seed):
+    X, _ = make_blobs(300, centers=5, n_features=4, cluster_std=3.0, random_state=seed)
+    for k in (1, 2, 5, 9, 300):
+        assert ari(ward(X, k), AgglomerativeClustering(k).fit_predict(X)) == 1
+
+
+def test_ward_of_equal_points():
+    labels = ward(np.repeat([[0.0], [5.0]], 4, axis=0), 2)
+    assert_array_equal(labels, [0, 0, 0, 0, 1, 1, 1, 1])
+
+
+def test_leading_eigenvectors_are_those_of_the_dense_matrix():
+    """Two parts, one large enough for Lanczos; products of rows do not depend on the basis."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(600, 3)), rng.normal(size=(40, 3)) + 50])
+    graph = kneighbors_graph(X, 10, include_self=True)
+    graph = 0.5 * (graph + graph.T)
+    degree = np.sqrt(np.asarray(graph.sum(axis=1)).ravel())
+    values, vectors = np.linalg.eigh(graph.toarray() / degree / degree[:, None])
+    slow = vectors[:, -6:] * values[-6:] ** 20
+    slow /= np.linalg.norm(slow, axis=1, keepdims=True)
+    fast = leading_eigenvectors(graph, 6, random_state=0)
+    assert_allclose(fast @ fast.T, slow @ slow.T, atol=1e-6)
+
+
+def test_spectral_finds_two_moons():
+    X, y = make_moons(1_000, noise=0.05, random_state=0)
+    assert ari(y, NeighbourSpectral(2, random_state=0).fit_predict(X)) == 1

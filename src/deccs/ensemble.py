@@ -8,18 +8,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import Parallel, delayed
 from scipy.cluster.hierarchy import linkage
-from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.base import BaseEstimator, ClusterMixin, clone
-from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
+from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 from threadpoolctl import threadpool_limits
 
 from deccs.agreement import NOISE, align_labels, as_labelling, canonical
 from deccs.seeds import seed_for
+
+DIFFUSION = 20  # steps of the random walk on the neighbours whose probabilities spectral clustering compares
 
 Member = tuple[str, Any]  # (name, anything with fit_predict) or (name, labels of all points)
 
@@ -56,14 +59,23 @@ def default_members(n_clusters: int) -> list[Member]:
 class NeighbourSpectral(ClusterMixin, BaseEstimator):
     """Spectral clustering of the graph of nearest neighbours, which never has more parts than clusters.
 
+    Own code instead of scikit-learn's, whose solver takes twenty times as long on such graphs. And k-means sees a
+    third more eigenvectors than clusters: two digits that touch are often told apart by one beyond the k-th. Each
+    counts by its eigenvalue to the 20th power (diffusion maps), so that those beyond a clear gap say little, and
+    each point is scaled to length 1 (Ng, Jordan and Weiss).
+
     Rounds make clusters compact, and 10 neighbours then leave a graph in more parts than there
     are clusters. Its first eigenvectors are an arbitrary choice among the parts, and a member that
     was right turns to chance. So the number of neighbours doubles, three times at most, until there
     are no more parts than clusters wanted.
     """
 
-    def __init__(self, n_clusters: int = 8, n_neighbors: int = 10, random_state: int | None = None) -> None:
-        self.n_clusters, self.n_neighbors, self.random_state = n_clusters, n_neighbors, random_state
+    def __init__(
+        self, n_clusters: int = 8, n_neighbors: int = 10, n_components: int | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.n_clusters, self.n_neighbors, self.n_components = n_clusters, n_neighbors, n_components
+        self.random_state = random_state
 
     def fit(self, X: np.ndarray, y: object = None) -> NeighbourSpectral:
         self.n_neighbors_ = min(self.n_neighbors, len(X) - 1)
@@ -74,11 +86,52 @@ class NeighbourSpectral(ClusterMixin, BaseEstimator):
             if n_parts <= self.n_clusters or self.n_neighbors_ == most:
                 break
             self.n_neighbors_ = min(2 * self.n_neighbors_, most)
-        spectral = SpectralClustering(self.n_clusters, affinity="precomputed", random_state=self.random_state)
-        with warnings.catch_warnings():  # a graph in parts is what we hope for
-            warnings.filterwarnings("ignore", message="Graph is not fully connected")
-            self.labels_ = spectral.fit_predict(0.5 * (graph + graph.T))
+        wanted = self.n_components or self.n_clusters + self.n_clusters // 3
+        vectors = leading_eigenvectors(0.5 * (graph + graph.T), min(wanted, len(X)), self.random_state)
+        kmeans = KMeans(self.n_clusters, n_init=30, random_state=self.random_state)  # 30 cost a tenth of the neighbours
+        self.labels_ = kmeans.fit_predict(vectors)
         return self
+
+
+def leading_eigenvectors(graph: Any, n_components: int, random_state: int | None = None) -> np.ndarray:
+    """Those of D^-1/2 W D^-1/2 with the largest eigenvalues, weighted, every row of length 1: (n_points, n_components).
+
+    ``graph`` is W, symmetric and sparse. Each of its connected parts is solved by itself, because Lanczos
+    iterations miss eigenvalues that come more than once, and 1 comes once per part.
+
+    >>> graph = sp.csr_array(np.kron(np.eye(2), np.ones((2, 2))))       # two pairs
+    >>> first, second, third, fourth = leading_eigenvectors(graph, 2)
+    >>> bool(np.allclose(first, second)), bool(np.allclose(third, fourth)), bool(abs(first @ third) < 1e-9)
+    (True, True, True)
+    """
+    graph = sp.csr_array(graph)
+    root_degree = np.sqrt(graph.sum(axis=1))                                      # (n_points,)
+    scaled = sp.csr_array(sp.diags_array(1 / root_degree) @ graph @ sp.diags_array(1 / root_degree))
+    part = connected_components(graph, directed=False)[1]
+    values, vectors = [], []
+    for number in range(part.max() + 1):
+        inside = np.flatnonzero(part == number)
+        own_values, own_vectors = largest_eigenpairs(scaled[inside][:, inside], n_components, random_state)
+        values.append(own_values)
+        vectors.append(np.zeros((len(part), len(own_values))))
+        vectors[-1][inside] = own_vectors
+    value, vector = np.concatenate(values), np.hstack(vectors)
+    top = np.argsort(-value, kind="stable")[:n_components]
+    vector = vector[:, top] * np.maximum(value[top], 0) ** DIFFUSION
+    return np.asarray(vector / np.maximum(np.linalg.norm(vector, axis=1, keepdims=True), 1e-12))
+
+
+def largest_eigenpairs(matrix: Any, wanted: int, random_state: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """(wanted,) eigenvalues and (n, wanted) eigenvectors of a connected part, fewer if it is smaller."""
+    n = matrix.shape[0]
+    if n <= max(4 * wanted, 500):
+        values, vectors = np.linalg.eigh(matrix.toarray())
+        return values[-wanted:], vectors[:, -wanted:]
+    settings = {"v0": np.random.default_rng(random_state).normal(size=n), "ncv": 4 * wanted}
+    try:
+        return eigsh(matrix, wanted, which="LA", maxiter=300, **settings)
+    except ArpackNoConvergence:  # eigenvalues crowd where clusters are long: invert around 1, slower and safe
+        return eigsh(matrix, wanted, sigma=1 + 1e-6, **settings)
 
 
 class Agglomerative(ClusterMixin, BaseEstimator):
@@ -98,10 +151,53 @@ class Agglomerative(ClusterMixin, BaseEstimator):
         if self.linkage == "auto":
             labels = parts_between_gaps(X, self.n_clusters, int(self.share * len(X) / self.n_clusters))
         self.linkage_ = ("ward" if labels is None else "single") if self.linkage == "auto" else self.linkage
-        if labels is None:
+        if labels is None and self.linkage_ == "ward":
+            labels = ward(X, self.n_clusters)
+        elif labels is None:
             labels = AgglomerativeClustering(self.n_clusters, linkage=self.linkage_).fit_predict(X)
         self.labels_ = labels
         return self
+
+
+def ward(X: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Ward's clustering: (n_points,) labels.
+
+    Those of scikit-learn, in a third of its time at 10,000 points and without holding all pairs.
+
+    Follows chains of nearest neighbours: two clusters that are nearest to each other are merged, in any order,
+    since no later merge can come nearer. The distance of two clusters needs their centres and sizes only. The
+    clusters left are kept in front, so that each step is one product over them.
+
+    >>> ward(np.array([[0.0], [1], [5], [6], [20]]), n_clusters=3)
+    array([0, 0, 1, 1, 2])
+    """
+    n = len(X)
+    centres, sizes, point = X.astype(np.float64), np.ones(n), np.arange(n)        # point: any one of the cluster
+    squares = np.square(centres).sum(axis=1)
+    edges, heights, chain = np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1), [0]
+    for left in range(n, 1, -1):                                                  # clusters left
+        chain = chain or [0]
+        while True:
+            tip = chain[-1]
+            apart = squares[:left] - 2 * (centres[:left] @ centres[tip]) + squares[tip]
+            apart *= sizes[:left] * sizes[tip] / (sizes[:left] + sizes[tip])
+            apart[tip] = np.inf
+            if len(chain) > 1 and apart[chain[-2]] <= apart.min():
+                break
+            chain.append(int(apart.argmin()))
+        a, b = sorted(chain[-2:])
+        edges[n - left], heights[n - left] = (point[a], point[b]), apart[chain[-2]]
+        chain = chain[:-2]
+        centres[a] = (sizes[a] * centres[a] + sizes[b] * centres[b]) / (sizes[a] + sizes[b])
+        sizes[a] += sizes[b]
+        squares[a] = centres[a] @ centres[a]
+        last = left - 1                                                           # the last takes the place of b
+        for values in (centres, sizes, squares, point):
+            values[b] = values[last]
+        chain = [b if place == last else place for place in chain]
+    low = edges[np.argsort(heights, kind="stable")[: n - n_clusters]]
+    graph = sp.coo_array((np.ones(len(low)), (low[:, 0], low[:, 1])), shape=(n, n))
+    return canonical(connected_components(graph, directed=False)[1])
 
 
 def parts_between_gaps(X: np.ndarray, n_parts: int, min_size: int) -> np.ndarray | None:
@@ -124,7 +220,7 @@ def parts_between_gaps(X: np.ndarray, n_parts: int, min_size: int) -> np.ndarray
     # A tree node and what was merged into it belong together, unless the merge is cut.
     parents = np.concatenate([kept, kept]) + n
     children = np.concatenate([left[kept], right[kept]])
-    graph = coo_array((np.ones(len(parents)), (parents, children)), shape=(2 * n - 1, 2 * n - 1))
+    graph = sp.coo_array((np.ones(len(parents)), (parents, children)), shape=(2 * n - 1, 2 * n - 1))
     part = connected_components(graph, directed=False)[1][:n]
     # Stray points that were merged above a cut belong to no part: they go to that of their neighbour.
     inside = np.isin(part, np.argsort(-np.bincount(part), kind="stable")[:n_parts])

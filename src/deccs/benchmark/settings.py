@@ -9,11 +9,9 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from sklearn.cluster import AgglomerativeClustering
-
 from deccs import deep
 from deccs.consensus import FUNCTIONS, ConsensusClustering, RandomProjectionEM, RandomProjectionFCM
-from deccs.ensemble import Member, default_members
+from deccs.ensemble import Agglomerative, Member, default_members
 from deccs.estimator import DECCS
 
 # Stands in every record and names every cached autoencoder. Raise it when the method or a default changes what a
@@ -61,7 +59,7 @@ def settings_of(name: str) -> PaperSettings:
 def paper_members(name: str) -> list[Member]:
     """The default members with the linkage the paper chose for this data set."""
     paper = settings_of(name)
-    agglomerative = AgglomerativeClustering(paper.k, linkage=paper.linkage)
+    agglomerative = Agglomerative(paper.k, linkage=paper.linkage)
     return [(member, agglomerative if member == "agglomerative" else clusterer)
             for member, clusterer in default_members(paper.k)]
 
