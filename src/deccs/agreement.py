@@ -63,18 +63,23 @@ def average_agreement(agreement_matrix: ArrayLike) -> float:
     return float(matrix[np.triu_indices(len(matrix), k=1)].mean())
 
 
-def member_weights(agreement_matrix: ArrayLike, floor: float = 0.01) -> np.ndarray:
-    """lambda_i: the mean NMI of a member with the *others*, 0 at or below ``floor``.
+def member_weights(agreement_matrix: ArrayLike, power: float = 1.0, floor: float = 0.01) -> np.ndarray:
+    """lambda_i: the mean NMI of a member with the *others*, 0 at or below ``floor``, to a power.
 
     The paper's sum includes j = i, which would give weights above 1. The floor leaves out
-    members no better than chance.
+    members no better than chance. A power above 1 lets those count more whom the others confirm
+    most; the mean of the weights stays what it is, and so the strength of the losses.
 
     >>> member_weights([[1, 0.8, 0.001], [0.8, 1, 0.001], [0.001, 0.001, 1]])
     array([0.4005, 0.4005, 0.    ])
+    >>> member_weights([[1, 0.8, 0.4], [0.8, 1, 0.4], [0.4, 0.4, 1]], power=2)      # 0.6, 0.6, 0.4: 9 to 9 to 4
+    array([0.65454545, 0.65454545, 0.29090909])
     """
     matrix = np.asarray(agreement_matrix, dtype=float)
     weights = (matrix.sum(axis=1) - np.diag(matrix)) / (len(matrix) - 1)
-    return np.where(weights > floor, weights, 0.0)
+    weights = np.where(weights > floor, weights, 0.0)
+    sharp = (weights / max(weights.max(), floor)) ** power
+    return sharp * (weights.sum() / max(sharp.sum(), floor)) if power != 1 else weights
 
 
 def align_labels(labels: ArrayLike, reference: ArrayLike) -> np.ndarray:

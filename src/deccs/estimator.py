@@ -73,6 +73,9 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         Weight of the reconstruction. "auto" is 1, as in the paper, and 10 up to 2,000 points.
     lambda_ce : float, default=1
         Weight of the classification.
+    weight_power : float, default=10
+        Members count by their agreement with the others to this power. 1 is the paper's, where a member at 0.66 counts
+        nearly as much as one at 0.75, and a majority of poor ones can drag the rest.
     centre : "mean" or "median"
     use_unclustered, weight_by_probability, ramp_up : bool, default=True
         The paper's three heuristics.
@@ -140,6 +143,7 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         lambda_cons: float | str = "auto",
         lambda_rec: float | str = "auto",
         lambda_ce: float = 1.0,
+        weight_power: float = 10.0,
         centre: str = "mean",
         use_unclustered: bool = True,
         weight_by_probability: bool = True,
@@ -172,6 +176,7 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         self.lambda_cons = lambda_cons
         self.lambda_rec = lambda_rec
         self.lambda_ce = lambda_ce
+        self.weight_power = weight_power
         self.centre = centre
         self.use_unclustered = use_unclustered
         self.weight_by_probability = weight_by_probability

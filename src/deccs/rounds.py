@@ -39,6 +39,7 @@ class RoundSettings:
     lambda_cons: float | str = "auto"
     lambda_rec: float | str = "auto"     # 1 in the paper, 0 in its second variant
     lambda_ce: float = 1.0               # 0 only for the ablation
+    weight_power: float = 10.0           # of lambda_i, 1 in the paper
     centre: str = "mean"                 # or "median"
     moving_centres: bool = True          # the authors' program; the paper's text holds them fixed
     use_unclustered: bool = True         # first heuristic: predicted labels of the points outside the sample
@@ -54,7 +55,7 @@ class RoundSettings:
     def __post_init__(self) -> None:
         if self.centre not in ("mean", "median"):
             raise ValueError(f"centre must be 'mean' or 'median', got {self.centre!r}.")
-        for name in ("lambda_cons", "lambda_rec", "lambda_ce", "learning_rate", "learning_rate_decay"):
+        for name in ("lambda_cons", "lambda_rec", "lambda_ce", "weight_power", "learning_rate", "learning_rate_decay"):
             value = getattr(self, name)
             may_be_auto = name in ("lambda_cons", "lambda_rec")
             if not (may_be_auto and value == "auto") and (not isinstance(value, int | float) or not value >= 0):
@@ -192,7 +193,8 @@ def open_round(
     clock.lap("classify")
     agreement_matrix = pairwise_agreement(partitions.labels)                    # (n_members, n_members)
     this = Round(0, sample.numpy(), Z.numpy(), partitions.names, partitions.labels, agreement_matrix,
-                 average_agreement(agreement_matrix), member_weights(agreement_matrix), seconds=clock.laps)
+                 average_agreement(agreement_matrix), member_weights(agreement_matrix, settings.weight_power),
+                 seconds=clock.laps)
     return this, classifiers, Clustered(sample, Z, labels, train, held_out)
 
 

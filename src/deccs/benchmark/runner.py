@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from deccs import datasets, scores
 from deccs.autoencoder import Autoencoder, encode
 from deccs.benchmark import records
-from deccs.benchmark.settings import METHODS, RECIPE, Method
+from deccs.benchmark.settings import METHODS, PRETRAINING_RECIPE, RECIPE, Method
 from deccs.estimator import DECCS
 from deccs.rounds import Round
 from deccs.rows import Rows, fit_scaler
@@ -193,7 +193,8 @@ def pretrained(
     rows = Rows(data.X, fit_scaler(data.X, model.scale))
     autoencoder = initial_autoencoder(rows, model.layers, model.dropout, root_seed(seed))
     shapes = [list(parameter.shape) for parameter in autoencoder.parameters()]
-    place = json.dumps([RECIPE, data.sha256, rows.scaler.kind, shapes, model.dropout, asdict(settings), seed])
+    place = json.dumps(
+        [PRETRAINING_RECIPE, data.sha256, rows.scaler.kind, shapes, model.dropout, asdict(settings), seed])
     key = hashlib.sha256(place.encode()).hexdigest()[:16]
     weights = cache / f"{data.name}-{key}.safetensors" if cache else None
     facts = weights.with_suffix(".json") if weights else None

@@ -14,9 +14,10 @@ from deccs.consensus import FUNCTIONS, ConsensusClustering, RandomProjectionEM, 
 from deccs.ensemble import Agglomerative, Member, default_members
 from deccs.estimator import DECCS
 
-# Stands in every record and names every cached autoencoder. Raise it when the method or a default changes what a
-# run gives: records of another recipe are never taken for this one's.
-RECIPE = 1
+# Stands in every record. Raise it when the method or a default changes what a run gives: records of another
+# recipe are never taken for this one's.
+RECIPE = 2
+PRETRAINING_RECIPE = 1  # the same for the cached autoencoders
 
 LARGE = (500, 500, 2000, 10)  # the network of DEC, for all sets above 2,000 points
 
