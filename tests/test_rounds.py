@@ -82,15 +82,25 @@ def test_of_rounds_that_agree_alike_the_last_is_kept(touching):
     assert result.best_round == 1
 
 
-def test_restarts_keep_the_start_with_the_highest_agreement(touching):
-    seen = []
+def restarts(touching, monkeypatch, cuts, alike):
+    """Three starts with the cuts we say; the start that was kept, and the agreement of each."""
+    said, seen = iter(cuts), []
+    monkeypatch.setattr(module, "normalised_cut", lambda graph, labels: next(said))
+    monkeypatch.setattr(module, "ALIKE", alike)
     found = best_of_restarts(*touching, members(), settings(n_rounds=1), 0, 3, seen.append)
-    by_start = {start: max(finished.agreement for finished in seen if finished.start == start) for start in range(3)}
-    assert found.agreement == max(by_start.values())
-    assert found.rounds[0].start == max(by_start, key=by_start.get)
+    by_start = [max(finished.agreement for finished in seen if finished.start == start) for start in range(3)]
     first = learn_consensus(*touching, members(), settings(n_rounds=1), 0)
-    assert [finished.agreement for finished in first.rounds] == [
-        finished.agreement for finished in seen if finished.start == 0]   # the first start is what one start gives
+    assert by_start[0] == first.agreement                                 # the first start is what one start gives
+    return found.rounds[0].start, by_start
+
+
+def test_of_starts_that_agree_alike_the_least_cut_is_kept(touching, monkeypatch):
+    assert restarts(touching, monkeypatch, [0.3, 0.1, 0.2], alike=1)[0] == 1
+
+
+def test_a_start_that_agrees_less_is_not_kept_for_its_cut(touching, monkeypatch):
+    best, by_start = restarts(touching, monkeypatch, [0.3, 0.2, 0.1], alike=0)
+    assert best == int(np.argmax(by_start)) and len(set(by_start)) == 3
 
 
 def answers_once():
@@ -122,10 +132,12 @@ def test_too_few_members_end_the_rounds_and_not_the_fit(touching):
     assert [finished.number for finished in result.rounds] == [0]
 
 
-def test_full_agreement_ends_the_search(touching):
+@pytest.mark.parametrize(("cut", "n_starts"), [(0.005, 1), (0.2, 3)])
+def test_full_agreement_on_a_clean_cut_ends_the_search(touching, monkeypatch, cut, n_starts):
     truth, seen = np.arange(200) % 3, []
-    best_of_restarts(*touching, [("a", truth), ("b", truth)], settings(n_rounds=1), 0, 5, seen.append)
-    assert {finished.start for finished in seen} == {0}
+    monkeypatch.setattr(module, "normalised_cut", lambda graph, labels: cut)
+    best_of_restarts(*touching, [("a", truth), ("b", truth)], settings(n_rounds=1), 0, 3, seen.append)
+    assert {finished.start for finished in seen} == set(range(n_starts))
 
 
 def test_the_result_is_the_state_of_the_best_round(history, touching):

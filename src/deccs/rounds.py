@@ -18,7 +18,7 @@ from deccs.agreement import average_agreement, member_weights, pairwise_agreemen
 from deccs.autoencoder import Autoencoder, encode
 from deccs.classifiers import Classifiers, classify
 from deccs.clock import Clock
-from deccs.ensemble import Member, MemberWarning, TooFewMembers, cluster
+from deccs.ensemble import Member, MemberWarning, TooFewMembers, cluster, neighbour_graph, normalised_cut
 from deccs.losses import LossParts, cluster_centres, consensus, cross_entropy, move_centres, ramp_up
 from deccs.rows import Rows, blocks, draw_rows
 from deccs.seeds import generator_for, seed_for, torch_seeded
@@ -198,7 +198,10 @@ def open_round(
     return this, classifiers, Clustered(sample, Z, labels, train, held_out)
 
 
-FULL = 0.999  # members that agree so far have nothing left to agree on
+FULL = 0.999         # members that agree so far have nothing left to agree on
+ALIKE = 0.05         # starts whose agreement differs by less are judged by the neighbours they cut apart
+CLEAN = 0.01         # a share of neighbours cut apart that no other start need improve on
+MOST_JUDGED = 5_000  # points whose neighbours judge the starts
 
 
 def is_stable(before: float, now: float, tolerance: float | None) -> bool:
@@ -228,17 +231,34 @@ def best_of_restarts(
     n_init: int | str = "auto",
     on_round: Callable[[Round], None] = lambda finished: None,
 ) -> Consensus:
-    """The start with the highest agreement, the paper's own criterion; full agreement ends the search."""
-    best: Consensus | None = None
-    for start in range(default_restarts(len(rows)) if n_init == "auto" else int(n_init)):
+    """Of the starts that agree about alike, the one that cuts the fewest neighbours apart.
+
+    Agreement alone does not tell: members can agree fully on a wrong split. So the labels of each start are held
+    against the nearest neighbours in the embedding before the rounds, which no start has changed. Full agreement
+    that leaves nearly all neighbours together ends the search.
+    """
+    starts: list[tuple[Consensus, float]] = []
+    n_starts = default_restarts(len(rows)) if n_init == "auto" else int(n_init)
+    some = draw_rows(len(rows), MOST_JUDGED, generator_for(root, "judged"))
+    graph = neighbour_graph(encode(autoencoder, rows, some).double().numpy()) if n_starts > 1 else None
+    for start in range(n_starts):
         seed = root if start == 0 else seed_for(root, "start", start)
         found = learn_consensus(autoencoder, rows, members, settings, seed, on_round, start)
-        if best is None or found.standing > best.standing:
-            best = found
-        if best.agreement >= FULL or settings.n_rounds == 0:
+        cut = 0.0 if graph is None else normalised_cut(graph, labels_of(found, rows, some))
+        starts.append((found, cut))
+        if settings.n_rounds == 0 or (found.agreement >= FULL and cut < CLEAN):
             break
-    assert best is not None
-    return best
+    n_members, agreement = max(found.standing for found, _ in starts)
+    alike = [(found, cut) for found, cut in starts
+             if found.standing[0] == n_members and found.agreement >= agreement - ALIKE]
+    return min(alike, key=lambda pair: pair[1])[0]
+
+
+@torch.no_grad()
+def labels_of(found: Consensus, rows: Rows, some: torch.Tensor) -> np.ndarray:
+    """What the first member's classifier says of some rows."""
+    Z = encode(found.autoencoder, rows, some)
+    return found.classifiers.cpu()(Z)[:, 0].argmax(1).numpy()
 
 
 def default_sample_size(n_points: int) -> int:
