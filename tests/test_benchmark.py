@@ -39,6 +39,14 @@ def test_unknown_data_set_names_those_there_are():
         estimator_for("iris")
 
 
+def test_records_of_an_older_recipe_do_not_count():
+    old = {"experiment": "test", "method": "LWEA", "dataset": "usps", "repetition": 0, "recipe": 1}
+    new = old | {"repetition": 1, "recipe": 2}
+    failed = new | {"repetition": 2, "status": "failed"}
+    other = old | {"dataset": "mice"}
+    assert list(table.newest([old, new, failed, other], "test").values()) == [new, failed, other]
+
+
 def test_a_record_has_what_the_tables_need(tmp_path):
     (record,) = runner.carry_out(quick_run(), tmp_path)
     assert record["status"] == "ok", record.get("traceback")
@@ -143,7 +151,7 @@ def test_an_ensemble_is_clustered_once_and_every_function_has_its_record(tmp_pat
 
 
 def test_the_table_of_consensus_methods_has_the_papers_figure_in_brackets():
-    record = {"experiment": "default", "method": "LWEA", "dataset": "usps", "repetition": 0, "status": "ok",
+    record = {"experiment": "default", "method": "LWEA", "dataset": "usps", "repetition": 0, "recipe": 1, "status": "ok",
               "scores": {"nmi": 0.7}}
     failed = record | {"method": "CSPA", "status": "failed"}
     table_lines = table.consensus_markdown([record, failed]).splitlines()

@@ -57,7 +57,7 @@ def read(path: Path) -> Iterator[Record]:
 
 def same_run(record: Record, wanted: Record) -> bool:
     """Whether a record is of this very run, so that it need not be repeated."""
-    place = ("experiment", "method", "dataset", "dataset_sha256", "seed", "settings")
+    place = ("experiment", "method", "dataset", "dataset_sha256", "seed", "recipe", "settings")
     return record.get("status") == "ok" and all(
         json.loads(json.dumps(record.get(name), default=str)) == json.loads(json.dumps(wanted[name], default=str))
         for name in place

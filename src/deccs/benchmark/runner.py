@@ -63,7 +63,7 @@ class Run:
 
 def place(run: Run, method: str) -> records.Record:
     return {"experiment": run.experiment, "method": method, "dataset": run.dataset,
-            "repetition": run.repetition, "seed": run.seed}
+            "repetition": run.repetition, "seed": run.seed, "recipe": RECIPE}
 
 
 def headers(run: Run, sha256: str) -> list[records.Record]:
@@ -76,7 +76,6 @@ def settings_record(model: Any) -> dict[str, Any]:
     """All parameters of the estimator as plain JSON."""
     silent = ("verbose", "callbacks", "n_jobs", "device", "random_state", "autoencoder")
     given = {name: value for name, value in model.get_params(deep=False).items() if name not in silent}
-    given["recipe"] = RECIPE
     if "pretraining" in given:
         given["pretraining"] = asdict(model.pretraining or Pretraining())
     if given.get("members") is not None:

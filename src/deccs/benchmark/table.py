@@ -19,13 +19,22 @@ def plus_minus(values: list[float]) -> str:
     return f"{np.mean(values):.3f} ± {np.std(values):.3f}"
 
 
+def newest(records: Iterable[Record], experiment: str) -> dict[tuple[str, str, int], Record]:
+    """(method, data set, repetition) -> record: of a run made twice the later, of several recipes the newest alone."""
+    there = [record for record in records if record["experiment"] == experiment]
+    recipes: dict[tuple[str, str], int] = {}
+    for record in there:
+        place = record["method"], record["dataset"]
+        recipes[place] = max(recipes.get(place, 0), record["recipe"])
+    return {(record["method"], record["dataset"], record["repetition"]): record for record in there
+            if record["recipe"] == recipes[record["method"], record["dataset"]]}
+
+
 def markdown(records: Iterable[Record], experiment: str = "default") -> str:
     """NMI of DECCS, with its own settings and with nothing but k, beside its members on the plain autoencoder."""
-    last = {(record["dataset"], record["method"], record["repetition"]): record for record in records
-            if record["experiment"] == experiment and record["method"] in ("DECCS", "DECCS plain")}
-    runs: dict[tuple[str, str], list[Record]] = defaultdict(list)  # of a run made twice the later counts
-    for record in last.values():
-        runs[record["dataset"], record["method"]].append(record)
+    runs: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    for (method, name, _), record in newest(records, experiment).items():
+        runs[name, method].append(record)
     lines = [
         "| data set | members on the plain autoencoder | DECCS | `DECCS(n_clusters=k)` | runs | paper | ARI | accuracy "
         "| minutes | MB |",
@@ -53,8 +62,8 @@ def markdown(records: Iterable[Record], experiment: str = "default") -> str:
 
 def consensus_markdown(records: Iterable[Record], experiment: str = "default") -> str:
     """NMI of the consensus methods by data set, the paper's figure in brackets, bold where ours is not below it."""
-    last = {(record["method"], record["dataset"], record["repetition"]): record for record in records
-            if record["experiment"] == experiment and not record["method"].startswith("DECCS")}
+    last = {place: record for place, record in newest(records, experiment).items()
+            if not place[0].startswith("DECCS")}
     names = [name for name in PAPER if any(dataset == name for _, dataset, _ in last)]
     lines = ["| method | " + " | ".join(name.upper() for name in names) + " |", "|---" * (len(names) + 1) + "|"]
     known = list(PAPER_SCORES["nmi"])
