@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from deccs.agreement import average_agreement, member_weights, pairwise_agreement
 from deccs.classifiers import Classifiers
 from deccs.losses import cluster_centres, cross_entropy, move_centres, ramp_up
-from deccs.rounds import consensus_of_batch
+from deccs.objective import consensus_of_batch
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 CLOSE = {"rtol": 0, "atol": 1e-5}

@@ -11,8 +11,9 @@ from sklearn.datasets import make_blobs
 from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
 
-from deccs import Autoencoder, Pretraining
+from deccs import Autoencoder, Pretraining, objective
 from deccs import rounds as module
+from deccs.classifiers import Classifiers, present_clusters
 from deccs.datasets import make_rings
 from deccs.ensemble import MemberWarning
 from deccs.rounds import (
@@ -192,11 +193,41 @@ def test_same_seed_same_bits(touching):
     assert first.rounds[0].losses != other.rounds[0].losses
 
 
+def by_autograd(autoencoder):
+    """The same network, which does not know that its gradients can be had by hand."""
+    encoder, decoder = (torch.nn.Sequential(*part.children()) for part in (autoencoder.encoder, autoencoder.decoder))
+    return Autoencoder(encoder, decoder, pretrained=True)
+
+
 def test_mixed_precision_differs_little(touching, monkeypatch):
-    exact = run(*touching, n_rounds=1).rounds[0].losses
-    monkeypatch.setattr(module, "precision_for", lambda device: torch.autocast("cpu", torch.bfloat16))
-    mixed = run(*touching, n_rounds=1).rounds[0].losses
+    plain = by_autograd(touching[0])
+    exact = run(plain, touching[1], n_rounds=1).rounds[0].losses
+    monkeypatch.setattr(objective, "precision_for", lambda device: torch.autocast("cpu", torch.bfloat16))
+    mixed = run(plain, touching[1], n_rounds=1).rounds[0].losses
     assert mixed != exact and mixed.total == pytest.approx(exact.total, rel=0.05)
+
+
+@pytest.mark.parametrize("changes", [{}, {"weight_by_probability": False}, {"rec_weight": 0.0}, {"moving": None}])
+@pytest.mark.parametrize("n_clustered", [12, 20])                         # of 20 points: some, or all
+def test_gradients_by_hand_are_autograds(changes, n_clustered):
+    torch.manual_seed(0)
+    ours = Autoencoder.feed_forward(6, (5, 3))
+    y = torch.randint(-1, 4, (n_clustered, 2))                             # noise, and members of 4 and 3 clusters
+    y[:, 1] = y[:, 1].clamp(max=2)
+    heads = Classifiers(3, present_clusters(torch.tensor([[0, 0], [1, 1], [2, 2], [3, -1]])))
+    torch.nn.init.normal_(heads.weight)
+    x, centres = torch.randn(20, 6), torch.randn(2, 4, 3)
+    given = {"lambda_ce": 0.7, "consensus_weight": 2.0, "rec_weight": 3.0, "weight_by_probability": True,
+             "moving": "mean"} | changes
+    loss = objective.Objective(torch.tensor([0.4, 0.2]), **given)
+    found = []
+    for network in (ours, by_autograd(ours)):                              # they share their weights
+        network.zero_grad(set_to_none=True)
+        moved, terms = loss.gradients(network, heads, x, y, centres)
+        weights = [*network.parameters(), *heads.parameters()]
+        found.append([moved, terms, *(torch.zeros(()) if w.grad is None else w.grad.clone() for w in weights)])
+    for by_hand, autograds in zip(*found, strict=True):
+        torch.testing.assert_close(by_hand, autograds)
 
 
 def test_no_rounds_is_the_plain_autoencoder(touching):
@@ -259,13 +290,18 @@ def rates(monkeypatch):
 
 
 def fail_at(monkeypatch, *steps):
-    """Make the cross-entropy of an update NaN in these steps, counted from 1; checks have no gradient."""
-    real, count = module.cross_entropy, iter(range(1, 10_000))
+    """Make the gradients and the loss of an update NaN in these steps, counted from 1."""
+    real, count = objective.Objective.gradients, iter(range(1, 10_000))
 
-    def broken(logits, labels):
-        return real(logits, labels) * (math.nan if torch.is_grad_enabled() and next(count) in steps else 1)
+    def broken(self, autoencoder, classifiers, x, y, centres):
+        centres, terms = real(self, autoencoder, classifiers, x, y, centres)
+        if next(count) in steps:
+            for parameter in autoencoder.parameters():
+                parameter.grad *= math.nan
+            terms = terms * math.nan
+        return centres, terms
 
-    monkeypatch.setattr(module, "cross_entropy", broken)
+    monkeypatch.setattr(objective.Objective, "gradients", broken)
 
 
 def before_and_after(touching, **changes):

@@ -1,5 +1,6 @@
 """Pretraining: the same bits for the same seed, an error that falls, stages and schedules."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -224,3 +225,31 @@ def test_rows_from_a_file_train_the_same(blobs, rows, tmp_path):
     file = np.load(tmp_path / "X.npy", mmap_mode="r")
     from_file = pretrain(new_autoencoder(), Rows(file, fit_scaler(file)), SHORT, 0)
     assert torch.equal(bits(from_file), bits(pretrain(new_autoencoder(), rows, SHORT, 0)))
+
+
+@pytest.mark.parametrize("layers", [(5, 4, 2), (3,)])
+def test_gradients_by_hand_are_autograds(layers):
+    torch.manual_seed(0)
+    ours = Autoencoder.feed_forward(6, layers)
+    plain = Autoencoder(torch.nn.Sequential(*ours.encoder), torch.nn.Sequential(*ours.decoder))
+    assert ours.by_hand() and not plain.by_hand() and not Autoencoder.feed_forward(6, layers, dropout=0.1).by_hand()
+    x, noisy = torch.randn(9, 6), torch.randn(9, 6)
+    gradients = []
+    for network in (ours, plain):                                          # they share their weights
+        module.reconstruction_gradients(network, noisy, x)
+        gradients.append([parameter.grad.clone() for parameter in network.parameters()])
+    for by_hand, autograds in zip(*gradients, strict=True):
+        torch.testing.assert_close(by_hand, autograds)
+
+
+def test_one_vector_of_parameters_is_optimised_like_many():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    rows = Rows(X, fit_scaler(X))
+    torch.manual_seed(0)
+    ours = Autoencoder.feed_forward(3, (5, 2))
+    plain = copy.deepcopy(Autoencoder(torch.nn.Sequential(*ours.encoder), torch.nn.Sequential(*ours.decoder)))
+    for network in (ours, plain):
+        pretrain(network, rows, Pretraining(epochs=3, batch_size=32), root=0)
+    for one, many in zip(ours.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(one, many, rtol=1e-4, atol=1e-5)
+    assert len({parameter.untyped_storage().data_ptr() for parameter in ours.parameters()}) == 8   # apart again

@@ -29,12 +29,49 @@ def default_layers(n_points: int, n_features: int) -> tuple[int, ...]:
     return *hidden[:-1], min(hidden[-1], n_features)
 
 
+SLOPE = 0.01  # of LeakyReLU below 0
+
+
 def feed_forward(widths: Sequence[int], dropout: float = 0.0) -> nn.Sequential:
     """Linear layers with LeakyReLU(0.01) and dropout between them, none after the last."""
     layers: list[nn.Module] = []
     for n_in, n_out in pairwise(widths):
-        layers += [nn.Linear(n_in, n_out), nn.LeakyReLU(0.01, inplace=True), nn.Dropout(dropout)]
-    return nn.Sequential(*layers[:-2])
+        layers += [nn.Linear(n_in, n_out), nn.LeakyReLU(SLOPE, inplace=True), nn.Dropout(dropout)]
+    return (FeedForward if dropout == 0 else nn.Sequential)(*layers[:-2])
+
+
+class FeedForward(nn.Sequential):
+    """Linear layers with LeakyReLU between them, whose gradient can be had without autograd.
+
+    A step of a tiny network is all overhead, and autograd's is most of it.
+    """
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__(*layers)
+        self.linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
+
+    def forward_by_hand(self, x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """What comes out, and what each layer was given."""
+        seen: list[torch.Tensor] = []
+        for layer in self.linear:
+            if seen:
+                x = nn.functional.leaky_relu_(x, SLOPE)
+            seen.append(x)
+            x = torch.addmm(layer.bias, x, layer.weight.T)
+        return x, seen
+
+    def backward_by_hand(
+        self, gradient: torch.Tensor, seen: list[torch.Tensor], to_input: bool = True
+    ) -> torch.Tensor:
+        """Sets ``.grad`` of the weights; the gradient of the input comes back."""
+        for number in reversed(range(len(self.linear))):
+            layer = self.linear[number]
+            layer.weight.grad, layer.bias.grad = gradient.T @ seen[number], gradient.sum(0)
+            if number or to_input:
+                gradient = gradient @ layer.weight
+            if number:
+                gradient = torch.ops.aten.leaky_relu_backward(gradient, seen[number], SLOPE, True)
+        return gradient
 
 
 class Autoencoder(nn.Module):
@@ -56,6 +93,13 @@ class Autoencoder(nn.Module):
             raise ValueError(f"dropout must be a share in [0, 1), got {dropout!r}.")
         widths = (n_features, *(int(width) for width in layers))
         return cls(feed_forward(widths, dropout), feed_forward(widths[::-1], dropout))
+
+    def by_hand(self) -> tuple[FeedForward, FeedForward] | None:
+        """Encoder and decoder, if their gradients can be had without autograd."""
+        encoder, decoder = self.encoder, self.decoder
+        if not isinstance(encoder, FeedForward) or not isinstance(decoder, FeedForward):
+            return None
+        return (encoder, decoder) if encoder.linear[0].weight.device.type == "cpu" else None
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         z = self.encoder(x)            # (batch, n_latent)

@@ -38,19 +38,27 @@ def mean_over_labelled(values: torch.Tensor, labels: torch.Tensor) -> torch.Tens
 def consensus(
     z: torch.Tensor, labels: torch.Tensor, centres: torch.Tensor, probabilities: torch.Tensor | None
 ) -> torch.Tensor:
-    """cons_i (Eq. 5) of one batch: (batch, n_latent), (batch, n_members), ... -> (n_members,).
+    """cons_i (Eq. 5) of one batch: (batch, n_latent), (batch, n_members), ... -> (n_members,)."""
+    return mean_over_labelled(distances_to_centres(z, labels, centres, probabilities), labels)
 
-    Squared distance to the centre of a point's cluster, averaged over dimensions and points as in
-    the authors' program (the paper writes sums), times the classifier's probability for that
-    cluster (alpha, the second heuristic; None switches it off). No gradient through either.
+
+def distances_to_centres(
+    z: torch.Tensor, labels: torch.Tensor, centres: torch.Tensor, probabilities: torch.Tensor | None
+) -> torch.Tensor:
+    """(batch, n_members): how far a point is from the centre of its cluster.
+
+    The squared distance, averaged over dimensions as in the authors' program (the paper writes a sum), times the
+    classifier's probability for that cluster (alpha, the second heuristic; None switches it off). No gradient
+    through centres and probability.
     """
-    members = torch.arange(centres.shape[0], device=centres.device)
-    own = centres[members, labels.clamp(min=0)]                           # (batch, n_members, n_latent)
-    distances = (z[:, None, :] - own).square().mean(2)                    # (batch, n_members)
+    n_members, n_clusters, n_latent = centres.shape
+    own = labels.clamp(min=0)                                                             # (batch, n_members)
+    place = own + torch.arange(0, n_members * n_clusters, n_clusters, device=own.device)
+    near = centres.view(-1, n_latent).index_select(0, place.view(-1)).view(*own.shape, n_latent)
+    distances = (z[:, None, :] - near).square().mean(2)
     if probabilities is not None:
-        alpha = probabilities.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
-        distances = distances * alpha.detach()
-    return mean_over_labelled(distances, labels)
+        distances = distances * probabilities.gather(2, own[:, :, None])[:, :, 0].detach()
+    return distances
 
 
 def cluster_sums(z: torch.Tensor, labels: torch.Tensor, n_clusters: int) -> tuple[torch.Tensor, torch.Tensor]:

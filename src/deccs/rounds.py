@@ -19,10 +19,11 @@ from deccs.autoencoder import Autoencoder, encode
 from deccs.classifiers import Classifiers, classify
 from deccs.clock import Clock
 from deccs.ensemble import Member, MemberWarning, TooFewMembers, cluster, neighbour_graph, normalised_cut
-from deccs.losses import LossParts, cluster_centres, consensus, cross_entropy, move_centres, ramp_up
+from deccs.losses import LossParts, cluster_centres, ramp_up
+from deccs.objective import Objective
 from deccs.rows import Rows, blocks, draw_rows
 from deccs.seeds import generator_for, seed_for, torch_seeded
-from deccs.training import Best, endless_batches, precision_for, threads_for
+from deccs.training import Best, endless_batches, threads_for
 
 
 @dataclass(frozen=True)
@@ -325,28 +326,6 @@ def consensus_strength(lambda_cons: float | str, Z: torch.Tensor) -> float:
     return 1.0 / max(float(Z.var(0).mean()), 0.01)
 
 
-@dataclass(frozen=True)
-class Objective:
-    """L of the paper's Eq. 6 for one round, in the form of the authors' program."""
-
-    member_weights: torch.Tensor         # (n_members,) lambda_i / n_members
-    lambda_ce: float
-    consensus_weight: float              # w(t)
-    rec_weight: float                    # lambda_rec (1 - agreement)
-    weight_by_probability: bool
-
-    def __call__(
-        self, autoencoder: Autoencoder, logits: torch.Tensor, x: torch.Tensor, z: torch.Tensor,
-        y: torch.Tensor, centres: torch.Tensor,
-    ) -> torch.Tensor:
-        """Reconstruction, classification, consensus and total: (4,). The clustered points come first."""
-        ce = (self.member_weights * cross_entropy(logits[: len(y)], y)).sum()
-        cons = (self.member_weights * consensus_of_batch(z, logits, y, centres, self.weight_by_probability)).sum()
-        rec = (autoencoder.decoder(z) - x).square().mean() if self.rec_weight else z.new_zeros(())
-        total = self.lambda_ce * ce + self.consensus_weight * cons + self.rec_weight * rec
-        return torch.stack([rec, ce, cons, total])
-
-
 def default_lambda_rec(n_points: int) -> float:
     """The paper's 1; 10 up to 2,000 points, which a network can move at will and soon agree on wrongly.
 
@@ -361,21 +340,8 @@ def objective_of(this: Round, settings: RoundSettings, rows: Rows) -> Objective:
     # A little reconstruction always stays: with none at full agreement nothing keeps Z invertible.
     rec_weight = lambda_rec * (max(1 - this.agreement, 0.01) if settings.rec_by_disagreement else 1.0)
     weights = torch.from_numpy(this.weights).float().to(rows.device) / len(this.weights)
-    return Objective(weights, settings.lambda_ce, this.consensus_weight, rec_weight, settings.weight_by_probability)
-
-
-def consensus_of_batch(
-    z: torch.Tensor, logits: torch.Tensor, y: torch.Tensor, centres: torch.Tensor, weight_by_probability: bool
-) -> torch.Tensor:
-    """cons_i over the clustered points, which come first, plus that over the unclustered ones."""
-    n_clustered = len(y)
-    probabilities = logits.detach().softmax(2) if weight_by_probability else None
-    total = consensus(z[:n_clustered], y, centres, None if probabilities is None else probabilities[:n_clustered])
-    if len(z) > n_clustered:
-        said = logits[n_clustered:].detach().argmax(2)  # unclustered points: what their classifier says now
-        rest = None if probabilities is None else probabilities[n_clustered:]
-        total = total + consensus(z[n_clustered:], said, centres, rest)
-    return total
+    return Objective(weights, settings.lambda_ce, this.consensus_weight, rec_weight, settings.weight_by_probability,
+                     settings.centre if settings.moving_centres else None)
 
 
 def update(
@@ -407,38 +373,32 @@ def update(
     parameters = [*autoencoder.parameters(), *classifiers.parameters()]
     # A heavy consensus loss makes long gradients: the rate shortens with it, and one rate fits all lambda_cons.
     rate = settings.learning_rate * settings.learning_rate_decay**this.number / (1 + this.consensus_weight)
-    optimiser = torch.optim.SGD(parameters, lr=rate, momentum=0.9)
+    optimiser = torch.optim.SGD(parameters, lr=rate, momentum=0.9, fused=True)
     best = Best(autoencoder, classifiers)
     max_steps = default_steps(len(rows)) if settings.n_steps == "auto" else int(settings.n_steps)
     check_every = max(1, min(50, max_steps // 4))
-    totals, n_steps, halvings = torch.zeros(4), 0, 0
+    totals, n_steps, halvings = torch.zeros(4, device=rows.device), 0, 0
     too_much = 10 * held_out_loss(objective, autoencoder, classifiers, rows, held_out, centres) + 10
 
+    autoencoder.train()
     for step in range(1, max_steps + 1):
-        autoencoder.train()
         batch = next(batches)
         x, y = rows[train.sample[batch]], train.labels[batch]                  # (batch, n_features), (batch, n_members)
         if len(unclustered):
             x = torch.cat([x, rows[next(other_batches)]])                      # (2 batch, n_features)
-        with precision_for(rows.device):
-            z = autoencoder.encoder(x).float()                                 # (2 batch, n_latent)
-            logits = classifiers(z)                                            # (2 batch, n_members, n_clusters)
-            if settings.moving_centres:
-                centres = move_centres(centres, z[: len(y)].detach(), y, settings.centre)
-            terms = objective(autoencoder, logits, x, z, y, centres)
-        optimiser.zero_grad(set_to_none=True)
-        terms[3].backward()
+        centres, terms = objective.gradients(autoencoder, classifiers, x, y, centres)
         optimiser.step()
-        totals += terms.detach().cpu()
+        totals += terms
         n_steps += 1
 
-        lost = not math.isfinite(totals[3])
-        if lost or step % check_every == 0 or step == max_steps:
+        if step % check_every == 0 or step == max_steps:
+            lost = not math.isfinite(totals[3])
             value = math.nan if lost else held_out_loss(objective, autoencoder, classifiers, rows, held_out, centres)
+            autoencoder.train()
             if not value < too_much:  # exploded, or not even a number
-                halvings, n_steps, totals = halvings + 1, 0, torch.zeros(4)
+                halvings, n_steps, totals = halvings + 1, 0, torch.zeros_like(totals)
                 best.restore()
-                optimiser = torch.optim.SGD(parameters, lr=rate * 0.5**halvings, momentum=0.9)
+                optimiser = torch.optim.SGD(parameters, lr=rate * 0.5**halvings, momentum=0.9, fused=True)
                 centres = first_centres
             elif not best.offer(value) and best.age >= settings.patience:
                 break

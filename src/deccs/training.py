@@ -18,6 +18,8 @@ from deccs.autoencoder import Autoencoder, default_layers
 from deccs.rows import Rows, blocks, rows_at_once
 from deccs.seeds import generator_for, torch_seeded
 
+TINY = 20_000  # parameters: up to here the overhead of a step is larger than its products
+
 
 @dataclass(frozen=True)
 class Pretraining:
@@ -173,7 +175,7 @@ def pretrain(
 
 
 def train_reconstruction(
-    network: nn.Module,
+    network: Autoencoder,
     rows: Rows,
     train: torch.Tensor,
     held_out: torch.Tensor,
@@ -185,9 +187,26 @@ def train_reconstruction(
     n_epochs = default_epochs(len(rows), settings.batch_size) if settings.epochs == "auto" else int(settings.epochs)
     noise = default_noise(rows.n_features) if settings.input_noise == "auto" else float(settings.input_noise)
     generator = generator_for(root, stage)
+    with as_one(network) as optimised:
+        run_epochs(network, optimised, rows, train, held_out, settings, n_epochs, noise, generator, stage, on_epoch)
+
+
+def run_epochs(
+    network: Autoencoder,
+    optimised: list[nn.Parameter],
+    rows: Rows,
+    train: torch.Tensor,
+    held_out: torch.Tensor,
+    settings: Pretraining,
+    n_epochs: int,
+    noise: float,
+    generator: torch.Generator,
+    stage: str,
+    on_epoch: Callable[[Epoch], None],
+) -> None:
     steps = n_epochs * max(1, math.ceil(len(train) / settings.batch_size))
     optimiser = torch.optim.Adam(
-        network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+        optimised, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
     )
     one_cycle = plateau = None
     if settings.schedule == "one-cycle":
@@ -200,10 +219,8 @@ def train_reconstruction(
         for batch in shuffled_batches(train, settings.batch_size, generator):
             x = rows[batch]                                             # (batch, n_features)
             seen = x * (torch.rand(x.shape, generator=generator) >= noise).to(x.device) if noise else x
-            with precision_for(rows.device):
-                loss = (network(seen)[1] - x).square().mean()
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()
+            reconstruction_gradients(network, seen, x)
+            gather_gradients(network, optimised)
             optimiser.step()
             if one_cycle:
                 one_cycle.step()
@@ -220,6 +237,51 @@ def train_reconstruction(
                           f"Try a lower learning_rate than {settings.learning_rate}.", stacklevel=2)
             break
     best.restore()
+
+
+@contextmanager
+def as_one(network: Autoencoder) -> Iterator[list[nn.Parameter]]:
+    """The parameters to optimise. Those of a tiny network are one vector meanwhile: an optimiser's work is per tensor.
+
+    Their gradients are to be gathered by :func:`gather_gradients` before each step.
+    """
+    own = list(network.parameters())
+    if network.by_hand() is None or sum(parameter.numel() for parameter in own) > TINY:
+        yield own
+        return
+    vector = nn.Parameter(torch.cat([parameter.detach().flatten() for parameter in own]))
+    parts = vector.detach().split([parameter.numel() for parameter in own])
+    for parameter, part in zip(own, parts, strict=True):
+        parameter.data = part.view_as(parameter)
+    try:
+        yield [vector]
+    finally:
+        for parameter in own:
+            parameter.data = parameter.data.clone()
+
+
+def gather_gradients(network: Autoencoder, optimised: list[nn.Parameter]) -> None:
+    """If the parameters are one vector, so become their gradients."""
+    if len(optimised) == 1 and optimised[0].ndim == 1:
+        gradients = [parameter.grad.flatten() for parameter in network.parameters() if parameter.grad is not None]
+        optimised[0].grad = torch.cat(gradients)
+
+
+def reconstruction_gradients(network: Autoencoder, seen: torch.Tensor, x: torch.Tensor) -> None:
+    """Set ``.grad`` of every weight to that of the mean squared error of reconstructing x from what was seen."""
+    parts = network.by_hand()
+    if parts:
+        encoder, decoder = parts
+        with torch.no_grad():
+            z, into = encoder.forward_by_hand(seen)
+            back, out = decoder.forward_by_hand(z)
+            gradient = decoder.backward_by_hand((back - x).mul_(2 / x.numel()), out)
+            encoder.backward_by_hand(gradient, into, to_input=False)
+        return
+    network.zero_grad(set_to_none=True)
+    with precision_for(x.device):
+        loss = (network(seen)[1] - x).square().mean()
+    loss.backward()
 
 
 def growing_parts(autoencoder: Autoencoder) -> Iterator[Autoencoder]:

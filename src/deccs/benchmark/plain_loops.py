@@ -15,6 +15,13 @@ from torch.utils.data import DataLoader, TensorDataset
 from deccs.autoencoder import Autoencoder
 
 
+def plain_autoencoder(n_columns: int, layers: tuple[int, ...]) -> Autoencoder:
+    """The same network, module by module."""
+    ours = Autoencoder.feed_forward(n_columns, layers)
+    encoder, decoder = (nn.Sequential(*part.children()) for part in (ours.encoder, ours.decoder))
+    return Autoencoder(encoder, decoder)
+
+
 def endless(loader: DataLoader[tuple[torch.Tensor, ...]]) -> Iterator[tuple[torch.Tensor, ...]]:
     while True:
         yield from loader

@@ -109,7 +109,7 @@ def loops(limit: float) -> Iterator[dict[str, Any]]:
         X, _ = made_up(n_rows, n_columns)
         labels = torch.randint(k, (n_sample, N_MEMBERS), generator=torch.Generator().manual_seed(1))
         each = RoundSettings().batch_size
-        network = Autoencoder.feed_forward(n_columns, layers)
+        network = plain_loops.plain_autoencoder(n_columns, layers)
         for what, ours, plain, n in (
             ("pretraining step", pretraining_step(n_columns, layers, n_rows, batch),
              plain_loops.pretraining_seconds(network, X, batch, n_steps), batch),
@@ -149,7 +149,7 @@ def published_seconds(n_columns: int, n_rows: int) -> float:
     """The published recipe here: its steps, of 256 rows and in the update twice 256, at the plain loop's pace."""
     X, _ = made_up(min(n_rows, 20_000), n_columns)
     labels = torch.randint(N_CLUSTERS, (4_600, N_MEMBERS), generator=torch.Generator().manual_seed(1))
-    network = Autoencoder.feed_forward(n_columns, LARGE)
+    network = plain_loops.plain_autoencoder(n_columns, LARGE)
     pretraining = plain_loops.pretraining_seconds(network, X, 256, 40)
     rounds = plain_loops.update_seconds(network, X, labels, 256, 40)
     return PUBLISHED_STEPS["pretrain"] * pretraining + PUBLISHED_STEPS["update"] * rounds
