@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deccs.benchmark import consensus_speed, records, table
+from deccs.benchmark import consensus_speed, records, speed, table
 
 ROOT = Path(__file__).parent.parent
 
@@ -28,6 +28,13 @@ def test_the_table_of_seconds_is_that_of_the_records():
     rows = consensus_speed.markdown(consensus_speed.of_records(ROOT / "results" / "consensus-speed.jsonl"))
     command = "python -m deccs.benchmark.consensus_speed --out results/consensus-speed.jsonl --page docs/consensus.md"
     assert text == table.put_into(text, rows, table.SPEED_BEGIN, table.SPEED_END), f"run: {command}"
+
+
+def test_the_figures_of_speed_are_those_of_the_records():
+    text = (ROOT / "docs" / "speed.md").read_text()
+    rows = speed.listed(ROOT / "results" / "speed.jsonl")
+    command = "python -m deccs.benchmark.speed --out results/speed.jsonl --page docs/speed.md"
+    assert text == table.put_into(text, rows, speed.LIST_BEGIN, speed.LIST_END), f"run: {command}"
 
 
 def code_blocks(path):

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from deccs import datasets, scores
 from deccs.autoencoder import Autoencoder, encode
-from deccs.benchmark import plain_loops, records
+from deccs.benchmark import plain_loops, records, table
 from deccs.benchmark.settings import LARGE, PAPER_SCORES, estimator_for, settings_of
 from deccs.classifiers import classify
 from deccs.clock import Clock
@@ -259,6 +259,15 @@ def words(figure: dict[str, Any]) -> str:
     return f"{figure['what']}: {', '.join(said)}"
 
 
+LIST_BEGIN, LIST_END = "<!-- figures: python -m deccs.benchmark.speed -->", "<!-- end of figures -->"
+
+
+def listed(path: Path) -> str:
+    """The figures of a file of records, of one measured twice the later."""
+    last = {figure["what"]: figure for figure in records.read(path)}
+    return "\n".join(f"- {words(figure)}" for figure in last.values())
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m deccs.benchmark.speed", description=__doc__)
     parser.add_argument("--datasets", nargs="*", default=["synth", "usps", "mnist"],
@@ -266,6 +275,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=1, help="whole runs per data set")
     parser.add_argument("--sizes", nargs="*", type=int, default=list(GROWTH), help="points, for the growth")
     parser.add_argument("--out", type=Path, default=Path("runs/speed.jsonl"))
+    parser.add_argument("--page", type=Path, help="a Markdown page whose list of figures is made anew from --out")
     given = parser.parse_args(arguments)
     console = Console()
     facts = {"versions": records.versions(), "machine": records.machine(), "code": records.code_version()}
@@ -281,6 +291,8 @@ def main(arguments: list[str] | None = None) -> int:
     for name in given.datasets:
         report(end_to_end(name, given.seeds))
     report(growth(tuple(given.sizes)))
+    if given.page:
+        given.page.write_text(table.put_into(given.page.read_text(), listed(given.out), LIST_BEGIN, LIST_END))
     return 0
 
 
