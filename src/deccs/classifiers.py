@@ -30,6 +30,24 @@ class Classifiers(nn.Module):
         return flat.view(-1, n_members, widest)
 
 
+    def set_gradients(self, to_logits: torch.Tensor, z: torch.Tensor) -> None:
+        """``.grad`` of the weights from that of the logits, (batch, n_members, n_clusters)."""
+        self.weight.grad = (to_logits.flatten(1).T @ z).view_as(self.weight)
+        self.bias.grad = to_logits.sum(0)
+
+
+def cross_entropy_gradient(p: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Of the cross-entropy in the logits: (p - 1 for the own cluster) times the weight of the point for the member.
+
+    p is (batch, n_members, n_clusters), y and weight are (batch, n_members); y is -1 where the weight is 0.
+
+    >>> cross_entropy_gradient(torch.tensor([[[0.75, 0.25]]]), torch.tensor([[1]]), torch.tensor([[2.0]]))
+    tensor([[[ 1.5000, -1.5000]]])
+    """
+    own = y.clamp(min=0)[:, :, None]
+    return p.scatter_add(2, own, p.new_full((), -1).expand_as(own)) * weight[:, :, None]
+
+
 def present_clusters(labels: torch.Tensor) -> torch.Tensor:
     """Which cluster numbers each member uses: (n_points, n_members) -> (n_members, widest).
 
@@ -63,14 +81,16 @@ def classify(
     mean, deviation = Z.mean(0), Z.std(0).clamp(min=1e-6)
     standard = (Z - mean) / deviation
     heads = Classifiers(Z.shape[1], present_clusters(labels))
-    optimiser = torch.optim.SGD(heads.parameters(), lr=learning_rate, momentum=0.9)
+    optimiser = torch.optim.SGD(heads.parameters(), lr=learning_rate, momentum=0.9, fused=True)
     best = Best(heads)
     batches = endless_batches(train, batch_size, generator)
     for step in range(max_steps):
         batch = next(batches)
-        loss = cross_entropy(heads(standard[batch]), labels[batch]).sum()
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        z, y = standard[batch], labels[batch]
+        with torch.no_grad():
+            known = (y >= 0).float()
+            to_logits = cross_entropy_gradient(heads(z).softmax(2), y, known / known.sum(0).clamp(min=1))
+            heads.set_gradients(to_logits, z)
         optimiser.step()
         if (step + 1) % check_every == 0:
             with torch.no_grad():

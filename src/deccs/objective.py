@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from deccs.autoencoder import Autoencoder, FeedForward
-from deccs.classifiers import Classifiers
+from deccs.classifiers import Classifiers, cross_entropy_gradient
 from deccs.losses import cross_entropy, distances_to_centres, mean_over_labelled, move_centres
 from deccs.training import precision_for
 
@@ -81,13 +81,9 @@ class Objective:
         rec = z.new_zeros(())
 
         to_z = (apart * (pull * (2 * self.consensus_weight / n_latent))[:, :, None]).sum(1)
-        minus = known.new_full((), -1).expand_as(own[:n_clustered])
-        to_logits = p[:n_clustered].scatter_add(2, own[:n_clustered], minus)
-        to_logits = to_logits * (weight[:n_clustered, :, None] * self.lambda_ce)
-        flat = to_logits.reshape(n_clustered, -1)
-        classifiers.weight.grad = (flat.T @ z[:n_clustered]).view_as(classifiers.weight)
-        classifiers.bias.grad = to_logits.sum(0)
-        to_z[:n_clustered] += flat @ classifiers.weight.view(-1, n_latent)
+        to_logits = cross_entropy_gradient(p[:n_clustered], y, weight[:n_clustered] * self.lambda_ce)
+        classifiers.set_gradients(to_logits, z[:n_clustered])
+        to_z[:n_clustered] += to_logits.flatten(1) @ classifiers.weight.view(-1, n_latent)
         if self.rec_weight:
             back, out = decoder.forward_by_hand(z)
             error = back - x
