@@ -151,8 +151,8 @@ def test_an_ensemble_is_clustered_once_and_every_function_has_its_record(tmp_pat
 
 
 def test_the_table_of_consensus_methods_has_the_papers_figure_in_brackets():
-    record = {"experiment": "default", "method": "LWEA", "dataset": "usps", "repetition": 0, "recipe": 1, "status": "ok",
-              "scores": {"nmi": 0.7}}
+    record = {"experiment": "default", "method": "LWEA", "dataset": "usps", "repetition": 0, "recipe": 1,
+              "status": "ok", "scores": {"nmi": 0.7}}
     failed = record | {"method": "CSPA", "status": "failed"}
     table_lines = table.consensus_markdown([record, failed]).splitlines()
     assert "| LWEA | 0.70 (0.72) |" in table_lines
