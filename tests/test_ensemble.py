@@ -23,6 +23,8 @@ from deccs.ensemble import (
     cluster,
     default_members,
     leading_eigenvectors,
+    neighbour_graph,
+    normalised_cut,
     parts_between_gaps,
     smallest_cluster,
     ward,
@@ -315,7 +317,6 @@ def test_leading_eigenvectors_are_those_of_the_dense_matrix():
     degree = np.sqrt(np.asarray(graph.sum(axis=1)).ravel())
     values, vectors = np.linalg.eigh(graph.toarray() / degree / degree[:, None])
     slow = vectors[:, -6:] * values[-6:] ** 20
-    slow /= np.linalg.norm(slow, axis=1, keepdims=True)
     fast = leading_eigenvectors(graph, 6, random_state=0)
     assert_allclose(fast @ fast.T, slow @ slow.T, atol=1e-6)
 
@@ -323,3 +324,15 @@ def test_leading_eigenvectors_are_those_of_the_dense_matrix():
 def test_spectral_finds_two_moons():
     X, y = make_moons(1_000, noise=0.05, random_state=0)
     assert ari(y, NeighbourSpectral(2, random_state=0).fit_predict(X)) == 1
+
+
+def test_spectral_takes_the_answer_that_cuts_fewer_neighbours_apart():
+    """Four blobs in a row, close in pairs, and one long strip: each number of eigenvectors is right somewhere."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(150, 2)) * 0.3 + [2.0 * place, 0] for place in range(4)]
+                       + [np.column_stack([rng.uniform(0, 30, 300), rng.normal(size=300) * 0.3 + 8])])
+    graph = neighbour_graph(X, 10)
+    chosen = NeighbourSpectral(5, random_state=0).fit(X).labels_
+    few, many = (NeighbourSpectral(5, n_components=wanted, random_state=0).fit(X).labels_ for wanted in (5, 10))
+    cuts = [normalised_cut(graph, labels) for labels in (few, many)]
+    assert normalised_cut(graph, chosen) == min(cuts) < max(cuts)
