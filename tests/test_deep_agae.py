@@ -1,14 +1,12 @@
 """AGAE: its graph against the whole co-association, its losses by hand, and the contract of the deep methods."""
 
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.utils.estimator_checks import check_estimator
 
-from deccs import datasets, scores
+from deccs import scores
 from deccs.consensus import co_association
 from deccs.consensus.partitions import distinct_rows
 from deccs.deep.agae import AGAE, Graph, GraphEncoder, Prior, consensus_graph, link_loss, partition_prior, row_means
@@ -106,45 +104,6 @@ def test_without_the_adversary_the_clusters_still_come_and_the_adversary_changes
     assert np.abs(plain.codes_ - fitted.codes_).max() > 0.01
 
 
-def test_scikit_learn_finds_no_fault():
-    check_estimator(AGAE(4, n_partitions=3, n_steps=3, random_state=0))
-
-
-def test_clear_blobs_are_found(fitted, blobs):
-    assert scores.ari(blobs.y, fitted.labels_) == 1
-
-
-def test_predict_gives_the_labels_of_the_training_data(fitted, blobs):
-    assert_array_equal(fitted.predict(blobs.X), fitted.labels_)
-    assert_array_equal(fitted.predict(blobs.X[:1]), fitted.labels_[:1])
-    assert_allclose(fitted.predict_proba(blobs.X).sum(axis=1), 1)
-    Z = fitted.transform(blobs.X)
-    assert_array_equal(fitted.transform(blobs.X[7:8]), Z[7:8])
-    assert Z.shape == (len(blobs.X), 4) and len(fitted.get_feature_names_out()) == 4
-
-
-def test_the_same_seed_gives_the_same_bits_and_the_truth_changes_nothing(fitted, blobs):
-    again = AGAE(**QUICK).fit(blobs.X, blobs.y)
-    assert_array_equal(again.labels_, fitted.labels_)
-    assert_array_equal(again.transform(blobs.X), fitted.transform(blobs.X))
-    assert_array_equal(again.cluster_centers_, fitted.cluster_centers_)
-
-
-def test_callbacks_get_the_progress(blobs):
-    parts = []
-    AGAE(**QUICK, callbacks=[SimpleNamespace(on_progress=parts.append)]).fit(blobs.X)
-    trained = [part for part in parts if part.stage == "AGAE"]
-    assert len(parts) - len(trained) == 10                                                # base partitions
-    assert [part.step for part in trained] == [20, 40, 60, 80, 100] and np.isfinite(trained[-1].loss)
-
-
-def test_more_clusters_than_the_data_has_do_no_harm():
-    X = np.repeat(np.eye(4), 10, axis=0)                                                  # four distinct points
-    model = AGAE(6, n_partitions=5, n_steps=10, random_state=0).fit(X)
-    assert_array_equal(model.predict(X), model.labels_)
-    assert np.isfinite(model.transform(X + 100)).all()                                    # far from all it has seen
-
-
 @pytest.mark.parametrize(("changes", "message"), [
     ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1, got 0"),
     ({"n_clusters": 1_000}, "n_clusters=1000 is more than the number of points"),
@@ -154,11 +113,3 @@ def test_more_clusters_than_the_data_has_do_no_harm():
 def test_errors_say_what_was_given(blobs, changes, message):
     with pytest.raises(ValueError, match=message):
         AGAE(**(QUICK | changes)).fit(blobs.X)
-
-
-def test_pendigits():
-    data = datasets.load("pendigits")
-    X, y = data.X[:3_000], data.y[:3_000]
-    model = AGAE(10, n_partitions=20, n_steps=200, random_state=0).fit(X)
-    assert_array_equal(model.predict(X[::10]), model.labels_[::10])
-    assert scores.nmi(y, model.labels_) > 0.65

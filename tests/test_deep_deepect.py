@@ -5,7 +5,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from deccs import Pretraining, datasets, scores
+from deccs import Pretraining, scores
 from deccs.deep.deepect import (
     DeepECT,
     Growing,
@@ -219,11 +219,3 @@ def test_one_cluster_and_fewer_points_than_clusters(blobs):
 def test_fewer_leaves_than_clusters_are_refused(blobs):
     with pytest.raises(ValueError, match='max_leaves is "auto" or a whole number of at least n_clusters=3, got 2'):
         DeepECT(**(QUICK | {"max_leaves": 2})).fit(blobs.X)
-
-
-def test_pendigits():
-    data = datasets.load("pendigits")
-    X, y = data.X[:3_000], data.y[:3_000]
-    model = DeepECT(**(QUICK | {"n_clusters": 10, "layers": (100, 10), "n_steps": 400, "batch_size": 128,
-                                "pretraining": Pretraining(epochs=15)}))
-    assert scores.nmi(y, model.fit(X).labels_) > 0.65

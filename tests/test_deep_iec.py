@@ -1,13 +1,10 @@
 """IEC: its closed form by hand and by brute force, its members, and the contract of the deep methods."""
 
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.utils.estimator_checks import check_estimator
 
-from deccs import datasets, scores
 from deccs.agreement import canonical
 from deccs.consensus.partitions import distinct_rows
 from deccs.deep.base_partitions import kmeans_ensemble, membership, nearest_centres
@@ -108,45 +105,6 @@ def test_a_point_between_two_centres_has_the_same_one_alone_as_among_many():
     assert_array_equal(together, alone)
 
 
-def test_scikit_learn_finds_no_fault():
-    check_estimator(IEC(4, n_partitions=3, random_state=0))
-
-
-def test_clear_blobs_are_found(fitted, blobs):
-    assert scores.ari(blobs.y, fitted.labels_) == 1
-
-
-def test_predict_gives_the_labels_of_the_training_data(fitted, blobs):
-    assert_array_equal(fitted.predict(blobs.X), fitted.labels_)
-    assert_array_equal(fitted.predict(blobs.X[:1]), fitted.labels_[:1])
-    assert_allclose(fitted.predict_proba(blobs.X).sum(axis=1), 1)
-    Z = fitted.transform(blobs.X)
-    assert_array_equal(fitted.transform(blobs.X[7:8]), Z[7:8])             # to the bit, since each row is its own
-    assert len(fitted.get_feature_names_out()) == Z.shape[1]
-
-
-def test_the_same_seed_gives_the_same_bits_and_the_truth_changes_nothing(fitted, blobs):
-    again = IEC(**QUICK).fit(blobs.X, blobs.y)
-    assert_array_equal(again.labels_, fitted.labels_)
-    assert_array_equal(again.transform(blobs.X), fitted.transform(blobs.X))
-    assert_array_equal(again.cluster_centers_, fitted.cluster_centers_)
-
-
-def test_callbacks_get_the_progress(blobs):
-    parts = []
-    IEC(**QUICK, callbacks=[SimpleNamespace(on_progress=parts.append)]).fit(blobs.X)
-    assert [part.step for part in parts] == list(range(1, 9))
-    assert np.isfinite([part.loss for part in parts]).all()
-
-
-def test_more_clusters_than_the_data_has_do_no_harm():
-    X = np.repeat(np.eye(4), 10, axis=0)                                   # four distinct points
-    model = IEC(6, n_partitions=5, random_state=0).fit(X)
-    assert np.isfinite(model.transform(X)).all()
-    assert_array_equal(model.predict(X), model.labels_)
-    assert np.isfinite(model.transform(X + 100)).all()                     # far from all that it has seen
-
-
 @pytest.mark.parametrize(("changes", "message"), [
     ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1, got 0"),
     ({"n_clusters": 1_000}, "n_clusters=1000 is more than the number of points"),
@@ -157,11 +115,3 @@ def test_more_clusters_than_the_data_has_do_no_harm():
 def test_errors_say_what_was_given(blobs, changes, message):
     with pytest.raises(ValueError, match=message):
         IEC(**(QUICK | changes)).fit(blobs.X)
-
-
-def test_pendigits():
-    data = datasets.load("pendigits")
-    X, y = data.X[:3_000], data.y[:3_000]
-    model = IEC(10, n_partitions=30, random_state=0).fit(X)
-    assert_array_equal(model.predict(X), model.labels_)
-    assert scores.nmi(y, model.labels_) > 0.65

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from deccs import Autoencoder, Pretraining, datasets, scores
+from deccs import Autoencoder, scores
 from deccs.deep.plain import AutoencoderClustering
 
 
@@ -137,10 +137,3 @@ class Odd:
 def test_errors_say_what_was_given(fit, changes, message):
     with pytest.raises(ValueError, match=message):
         fit(**changes)
-
-
-def test_pendigits():
-    data = datasets.load("pendigits")
-    X, y = data.X[:3_000], data.y[:3_000]
-    model = AutoencoderClustering(10, layers=(100, 10), pretraining=Pretraining(epochs=15), random_state=0)
-    assert scores.nmi(y, model.fit(X).labels_) > 0.65

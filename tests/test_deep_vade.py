@@ -8,7 +8,7 @@ from sklearn.mixture import GaussianMixture
 from torch import nn
 from torch.distributions import Normal, kl_divergence
 
-from deccs import Pretraining, datasets, scores
+from deccs import Pretraining, scores
 from deccs.deep.vade import (
     Mixture,
     Posterior,
@@ -192,10 +192,3 @@ def test_training_that_collapses_goes_back(blobs, learning_rate):
 def test_errors_say_what_was_given(blobs, given):
     with pytest.raises(ValueError, match=f"output_variance must be 'auto' or a number above 0, got {given!r}"):
         VaDE(**(QUICK | {"output_variance": given})).fit(blobs.X)
-
-
-def test_pendigits():
-    data = datasets.load("pendigits")
-    X, y = data.X[:3_000], data.y[:3_000]
-    model = VaDE(10, layers=(100, 10), n_steps=400, batch_size=128, pretraining=Pretraining(epochs=15), random_state=0)
-    assert scores.nmi(y, model.fit(X).labels_) > 0.65

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
+from inspect import signature
 from typing import Any
 
 from deccs import deep
@@ -99,10 +100,11 @@ def projections_for(
 
 
 def deep_for(estimator: Callable[..., Any], name: str, *, random_state: int | None = 0, **changes: Any) -> Any:
-    """A deep method with the paper's network for this data set; the runner hands it the shared autoencoder."""
+    """A deep method. To one that trains an autoencoder the runner hands the shared one, of the paper's widths."""
     paper = settings_of(name)
-    given = {"layers": paper.layers, "scale": paper.scale, "random_state": random_state} | changes
-    return estimator(paper.k, **given)
+    shared = "autoencoder" in signature(estimator).parameters
+    network = {"layers": paper.layers} if shared else {}
+    return estimator(paper.k, **(network | {"scale": paper.scale, "random_state": random_state} | changes))
 
 
 @dataclass(frozen=True)

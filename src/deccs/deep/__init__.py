@@ -1,7 +1,4 @@
-"""Deep clustering methods, one file each, on one template.
-
-``METHODS`` are those that start from an autoencoder and train it, and share one contract test.
-"""
+"""Deep clustering methods, one file each, on one template; ``METHODS`` share one contract test."""
 
 from deccs.deep.agae import AGAE
 from deccs.deep.concurl import ConCURL
@@ -12,6 +9,9 @@ from deccs.deep.iec import IEC
 from deccs.deep.plain import AutoencoderClustering
 from deccs.deep.vade import VaDE
 
-METHODS = {"DEC": DEC, "IDEC": IDEC, "DCN": DCN, "VaDE": VaDE, "DeepECT": DeepECT}
+METHODS = {
+    "AE+k-means": AutoencoderClustering, "DEC": DEC, "IDEC": IDEC, "DCN": DCN, "VaDE": VaDE, "DeepECT": DeepECT,
+    "ConCURL": ConCURL, "IEC": IEC, "AGAE": AGAE,
+}
 
 __all__ = ["AGAE", "DCN", "DEC", "IDEC", "IEC", "METHODS", "AutoencoderClustering", "ConCURL", "DeepECT", "VaDE"]
