@@ -23,8 +23,6 @@ from deccs.ensemble import (
     cluster,
     default_members,
     leading_eigenvectors,
-    neighbour_graph,
-    normalised_cut,
     parts_between_gaps,
     smallest_cluster,
     ward,
@@ -326,13 +324,11 @@ def test_spectral_finds_two_moons():
     assert ari(y, NeighbourSpectral(2, random_state=0).fit_predict(X)) == 1
 
 
-def test_spectral_takes_the_answer_that_cuts_fewer_neighbours_apart():
-    """Four blobs in a row, close in pairs, and one long strip: each number of eigenvectors is right somewhere."""
+def test_spectral_does_not_halve_a_long_cluster():
+    """A strip with two blobs beside it: beyond the third, eigenvectors only wave along the strip."""
     rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(size=(150, 2)) * 0.3 + [2.0 * place, 0] for place in range(4)]
-                       + [np.column_stack([rng.uniform(0, 30, 300), rng.normal(size=300) * 0.3 + 8])])
-    graph = neighbour_graph(X, 10)
-    chosen = NeighbourSpectral(5, random_state=0).fit(X).labels_
-    few, many = (NeighbourSpectral(5, n_components=wanted, random_state=0).fit(X).labels_ for wanted in (5, 10))
-    cuts = [normalised_cut(graph, labels) for labels in (few, many)]
-    assert normalised_cut(graph, chosen) == min(cuts) < max(cuts)
+    strip = np.column_stack([rng.uniform(0, 40, 800), 0.3 * rng.normal(size=800)])
+    blobs = [0.5 * rng.normal(size=(100, 2)) + place for place in ([5, 6], [12, 6])]
+    X, y = np.concatenate([strip, *blobs]), np.repeat([0, 1, 2], [800, 100, 100])
+    few, many = (ari(y, NeighbourSpectral(3, n_components=n, random_state=0).fit_predict(X)) for n in (3, 6))
+    assert ari(y, NeighbourSpectral(3, random_state=0).fit_predict(X)) == few == 1 > many
