@@ -43,7 +43,8 @@ def feed_forward(widths: Sequence[int], dropout: float = 0.0) -> nn.Sequential:
 class FeedForward(nn.Sequential):
     """Linear layers with LeakyReLU between them, whose gradient can be had without autograd.
 
-    A step of a tiny network is all overhead, and autograd's is most of it.
+    A step of a tiny network is all overhead, and autograd's is most of it. In a large one points are columns
+    in between: two threads share W @ x better than x @ W^T, which makes a step a tenth faster.
     """
 
     def __init__(self, *layers: nn.Module) -> None:
@@ -51,29 +52,31 @@ class FeedForward(nn.Sequential):
         self.linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
 
     def forward_by_hand(self, x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """What comes out, and what each layer was given."""
+        """What comes out, (batch, n_out), and what each layer was given, (n_in, batch)."""
         seen: list[torch.Tensor] = []
+        columns = x.T
         for layer in self.linear:
             if seen:
-                x = nn.functional.leaky_relu_(x, SLOPE)
-            seen.append(x)
-            x = torch.addmm(layer.bias, x, layer.weight.T)
-        return x, seen
+                columns = nn.functional.leaky_relu_(columns, SLOPE)
+            seen.append(columns)
+            columns = torch.addmm(layer.bias[:, None], layer.weight, columns)
+        return columns.T, seen
 
     def backward_by_hand(
         self, gradient: torch.Tensor, seen: list[torch.Tensor], to_input: bool = True
     ) -> torch.Tensor:
-        """Sets ``.grad`` of the weights; the gradient of the input comes back."""
+        """Sets ``.grad`` of the weights; the gradient of the input comes back: (batch, n_out) -> (batch, n_in)."""
+        columns = gradient.T
         for number in reversed(range(len(self.linear))):
             layer = self.linear[number]
             # Written where the last one was: new megabytes in each step cost more than it seems.
-            layer.weight.grad = torch.mm(gradient.T, seen[number], out=layer.weight.grad)
-            layer.bias.grad = gradient.sum(0)
+            layer.weight.grad = torch.mm(columns, seen[number].T, out=layer.weight.grad)
+            layer.bias.grad = columns.sum(1)
             if number or to_input:
-                gradient = gradient @ layer.weight
+                columns = torch.mm(layer.weight.T, columns)
             if number:
-                gradient = torch.ops.aten.leaky_relu_backward(gradient, seen[number], SLOPE, True)
-        return gradient
+                columns = torch.ops.aten.leaky_relu_backward(columns, seen[number], SLOPE, True)
+        return columns.T
 
 
 class Autoencoder(nn.Module):
