@@ -71,7 +71,7 @@ class FeedForward(nn.Sequential):
             layer = self.linear[number]
             # Written where the last one was: new megabytes in each step cost more than it seems.
             layer.weight.grad = torch.mm(columns, seen[number].T, out=layer.weight.grad)
-            layer.bias.grad = columns.sum(1)
+            layer.bias.grad = torch.sum(columns, 1, out=layer.bias.grad)
             if number or to_input:
                 columns = torch.mm(layer.weight.T, columns)
             if number:

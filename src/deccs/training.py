@@ -220,7 +220,6 @@ def run_epochs(
             x = rows[batch]                                             # (batch, n_features)
             seen = x * (torch.rand(x.shape, generator=generator) >= noise).to(x.device) if noise else x
             reconstruction_gradients(network, seen, x)
-            gather_gradients(network, optimised)
             optimiser.step()
             if one_cycle:
                 one_cycle.step()
@@ -241,30 +240,24 @@ def run_epochs(
 
 @contextmanager
 def as_one(network: Autoencoder) -> Iterator[list[nn.Parameter]]:
-    """The parameters to optimise. Those of a tiny network are one vector meanwhile: an optimiser's work is per tensor.
+    """The parameters to optimise. Those of a tiny network are one vector meanwhile, and their gradients another.
 
-    Their gradients are to be gathered by :func:`gather_gradients` before each step.
+    An optimiser's work is per tensor. :meth:`FeedForward.backward_by_hand` writes a gradient where the last one was.
     """
     own = list(network.parameters())
     if network.by_hand() is None or sum(parameter.numel() for parameter in own) > TINY:
         yield own
         return
     vector = nn.Parameter(torch.cat([parameter.detach().flatten() for parameter in own]))
-    parts = vector.detach().split([parameter.numel() for parameter in own])
-    for parameter, part in zip(own, parts, strict=True):
-        parameter.data = part.view_as(parameter)
+    vector.grad = torch.zeros_like(vector)
+    sizes = [parameter.numel() for parameter in own]
+    for parameter, part, gradient in zip(own, vector.detach().split(sizes), vector.grad.split(sizes), strict=True):
+        parameter.data, parameter.grad = part.view_as(parameter), gradient.view_as(parameter)
     try:
         yield [vector]
     finally:
         for parameter in own:
-            parameter.data = parameter.data.clone()
-
-
-def gather_gradients(network: Autoencoder, optimised: list[nn.Parameter]) -> None:
-    """If the parameters are one vector, so become their gradients."""
-    if len(optimised) == 1 and optimised[0].ndim == 1:
-        gradients = [parameter.grad.flatten() for parameter in network.parameters() if parameter.grad is not None]
-        optimised[0].grad = torch.cat(gradients)
+            parameter.data, parameter.grad = parameter.data.clone(), None
 
 
 def reconstruction_gradients(network: Autoencoder, seen: torch.Tensor, x: torch.Tensor) -> None:
