@@ -10,7 +10,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from deccs import Pretraining, datasets, scores
 from deccs.autoencoder import Autoencoder
-from deccs.deep import METHODS
+from deccs.benchmark.settings import METHODS as METHODS_OF_THE_BENCHMARK
+from deccs.deep import METHODS, PAPER_TRAINING
 from deccs.deep.dcn import count_weighted
 from deccs.deep.dec import DEC, IDEC, divergence, soft_assignment, target_distribution
 
@@ -187,3 +188,9 @@ def test_a_batch_moves_the_centres_as_its_points_one_by_one():
     fast, after = count_weighted(centres, counts, z, labels)
     assert_allclose(fast, slow, atol=1e-6)
     assert torch.equal(after, seen) and torch.equal(fast[2], centres[2])
+
+
+def test_the_papers_training_is_a_preset():
+    assert DEC(10, **PAPER_TRAINING).get_params()["learning_rate"] == 1e-4
+    model = METHODS_OF_THE_BENCHMARK["VaDE paper"].build("usps")
+    assert (model.n_steps, model.batch_size, model.layers) == (100_000, 256, (500, 500, 2000, 10))

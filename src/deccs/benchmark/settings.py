@@ -129,4 +129,7 @@ METHODS = {
     "AE+RP+EM": Method(RP_EM, embedded=True),
     "AE+RP+FCM": Method(RP_FCM, embedded=True),
     **{name: Method(partial(deep_for, estimator)) for name, estimator in deep.METHODS.items()},
+    # With the published training, some 100 times as long.
+    **{f"{name} paper": Method(partial(deep_for, deep.METHODS[name], **deep.PAPER_TRAINING))
+       for name in ("DEC", "IDEC", "DCN", "VaDE")},
 }
