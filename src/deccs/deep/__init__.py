@@ -1,5 +1,7 @@
 """Deep clustering methods, one file each, on one template; ``METHODS`` share one contract test."""
 
+from typing import Any
+
 from deccs.deep.agae import AGAE
 from deccs.deep.concurl import ConCURL
 from deccs.deep.dcn import DCN
@@ -16,6 +18,9 @@ METHODS = {
 
 # The paper's training of DEC, IDEC, DCN and VaDE: ``DEC(10, **PAPER_TRAINING)``. The defaults end at the same NMI
 # after a small part of the steps.
-PAPER_TRAINING = {"learning_rate": 1e-4, "n_steps": 100_000, "batch_size": 256}
+PAPER_TRAINING: dict[str, Any] = {"learning_rate": 1e-4, "n_steps": 100_000, "batch_size": 256}
 
-__all__ = ["AGAE", "DCN", "DEC", "IDEC", "IEC", "METHODS", "PAPER_TRAINING", "AutoencoderClustering", "ConCURL", "DeepECT", "VaDE"]
+__all__ = [
+    "AGAE", "DCN", "DEC", "IDEC", "IEC", "METHODS", "PAPER_TRAINING", "AutoencoderClustering", "ConCURL", "DeepECT",
+    "VaDE",
+]
