@@ -136,7 +136,7 @@ class ConCURL(DeepClustering):
     temperature : float, default=0.1
         Soft assignments are softmax(cosine / temperature).
     n_steps : int or "auto"
-        "auto": 30 passes over the data, at least 1,000 and at most 8,000 steps.
+        "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
     learning_rate, batch_size
         Adam's; the rate follows one cycle, up and down.
     scale, device, random_state, verbose, callbacks

@@ -50,7 +50,7 @@ class DCN(DeepClustering):
     lambda_cluster : float, default=0.1
         Weight of half the squared distance to the centre, against the mean squared error over columns.
     n_steps : int or "auto"
-        "auto": 30 passes over the data, at least 1,000 and at most 8,000 steps.
+        "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
     learning_rate, batch_size
         Adam's.
     autoencoder, layers, dropout, pretraining, scale, device, random_state, verbose, callbacks

@@ -50,7 +50,7 @@ class DEC(DeepClustering):
     ----------
     n_clusters : int, default=8
     n_steps : int or "auto"
-        At most. "auto": 30 passes over the data, at least 1,000 and at most 8,000 steps.
+        At most. "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
     tol : float, default=0.001
         Training ends when fewer than this share of the labels changed since the last target.
     update_interval : int or "auto"

@@ -117,12 +117,12 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
 
 
 def default_steps(n_points: int, batch_size: int) -> int:
-    """30 passes over the data, at least 1,000 and at most 8,000 steps.
+    """30 passes over the data, at least 1,000 and at most 4,000 steps.
 
     >>> default_steps(552, 256), default_steps(9_298, 256), default_steps(70_000, 256)
-    (1000, 1110, 8000)
+    (1000, 1110, 4000)
     """
-    return min(8_000, max(1_000, 30 * math.ceil(n_points / batch_size)))
+    return min(4_000, max(1_000, 30 * math.ceil(n_points / batch_size)))
 
 
 def embed_all(autoencoder: Autoencoder, rows: Rows) -> torch.Tensor:

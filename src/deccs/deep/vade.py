@@ -162,7 +162,7 @@ class VaDE(DeepClustering):
         Of the noise around the decoder's output, per column of the scaled data: the larger it is, the more the
         mixture counts against the reconstruction. "auto": see :func:`noise_variance`.
     n_steps : int or "auto"
-        "auto": 30 passes over the data, at least 1,000 and at most 8,000 steps.
+        "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
     learning_rate, batch_size
         Adam's. The mixture learns ten times as fast.
     autoencoder, layers, dropout, pretraining, scale, device, random_state, verbose, callbacks
