@@ -19,6 +19,7 @@ from deccs.autoencoder import Autoencoder, encode, encode_exactly
 from deccs.classifiers import NEVER, Classifiers, classify
 from deccs.embedding import pick_device, starting_autoencoder
 from deccs.ensemble import Member, asked_clusters, members_for
+from deccs.files import ModelFiles
 from deccs.inputs import as_table, output_dtype
 from deccs.progress import Display, tell
 from deccs.rounds import Consensus, Round, RoundSettings, best_of_restarts, split_sample
@@ -27,7 +28,7 @@ from deccs.seeds import generator_for, root_seed, seed_for
 from deccs.training import Pretraining
 
 
-class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Deep Embedded Clustering with Consensus representationS (ICDM 2022).
 
     An autoencoder embeds the data, an ensemble of different clusterers clusters the embedding,

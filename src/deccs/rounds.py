@@ -19,6 +19,7 @@ from deccs.autoencoder import Autoencoder, encode
 from deccs.classifiers import Classifiers, classify
 from deccs.clock import Clock
 from deccs.ensemble import Member, MemberWarning, TooFewMembers, cluster, neighbour_graph, normalised_cut
+from deccs.files import stored
 from deccs.losses import LossParts, cluster_centres, ramp_up
 from deccs.objective import Objective
 from deccs.rows import Rows, blocks, draw_rows
@@ -71,6 +72,7 @@ class RoundSettings:
             raise ValueError(f"sample_size must be 'auto', a share in (0, 1] or a number of points, got {size!r}.")
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class Round:
     """What happened in one round."""

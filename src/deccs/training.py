@@ -15,12 +15,14 @@ import torch
 from torch import nn
 
 from deccs.autoencoder import Autoencoder, default_layers
+from deccs.files import stored
 from deccs.rows import Rows, blocks, rows_at_once
 from deccs.seeds import generator_for, torch_seeded
 
 TINY = 20_000  # parameters: up to here the overhead of a step is larger than its products
 
 
+@stored
 @dataclass(frozen=True)
 class Pretraining:
     """How the autoencoder is trained. One set for all data."""
