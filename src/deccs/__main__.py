@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from deccs import datasets, plots, scores
-from deccs.benchmark import records
+from deccs.benchmark import figures, records
 from deccs.benchmark.settings import estimator_for
 from deccs.estimator import DECCS
 from deccs.progress import Display
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     files = write_results(given.out, model, X, truth, seconds)
     try:
-        figure = plots.before_and_after(X, truth, model.rounds_, best_round=model.best_round_)
+        figure = figures.before_and_after(X, truth, model.rounds_, best_round=model.best_round_)
         files.append(write(given.out / "synth.png", lambda file: figure.savefig(file, format="png")))
     except ImportError as error:
         console.print(f"No picture: {error}", markup=False)

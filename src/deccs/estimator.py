@@ -14,6 +14,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
+from deccs import plots
 from deccs.agreement import align_labels, canonical, majority_map
 from deccs.autoencoder import Autoencoder, encode, encode_exactly
 from deccs.classifiers import NEVER, Classifiers, classify
@@ -21,6 +22,7 @@ from deccs.embedding import pick_device, starting_autoencoder
 from deccs.ensemble import Member, asked_clusters, members_for
 from deccs.files import ModelFiles
 from deccs.inputs import as_table, output_dtype
+from deccs.notebook import summary_html
 from deccs.progress import Display, tell
 from deccs.rounds import Consensus, Round, RoundSettings, best_of_restarts, split_sample
 from deccs.rows import Rows, fit_scaler
@@ -251,6 +253,23 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             belongs = self._cluster_map[None] == label[:, None, None]                  # (block, n_members, widest)
             parts.append((probabilities(self.classifiers_, Z) * belongs).sum(2).mean(1))
         return np.concatenate(parts)
+
+    def plot_rounds(self, ax: Any = None) -> Any:
+        """Agreement and losses over the rounds, as matplotlib axes."""
+        return plots.plot_rounds(self, ax)
+
+    def plot_agreement(self, ax: Any = None) -> Any:
+        """The NMI of every two members in the best round, as matplotlib axes."""
+        return plots.plot_agreement(self, ax)
+
+    def plot_embedding(self, X: Any = None, ax: Any = None, color: Any = None) -> Any:
+        """The consensus representation of X, or of the best round's sample, as matplotlib axes."""
+        return plots.plot_embedding(self, X, ax, color)
+
+    def _html_repr(self) -> str:
+        """What notebooks show: scikit-learn's diagram, and a summary of the fit below it."""
+        diagram: str = super()._html_repr()
+        return diagram + summary_html(self) if hasattr(self, "labels_") else diagram
 
     @property
     def _n_features_out(self) -> int:
