@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from deccs import DECCS, Pretraining, datasets, scores
-from deccs import __main__ as demo
+from deccs import demo, runs
 
 X, Y = datasets.make_synth(n_per_cluster=40, random_state=0)
 

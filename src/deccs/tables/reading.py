@@ -38,6 +38,8 @@ class Table:
     image_shape: tuple[int, int] | None = None
     missing: str = "error"
     means: tuple[float, ...] = ()            # (n_features,) of the values that are there
+    encoding: str = "utf-8"
+    header: bool | None = None
     notes: tuple[str, ...] = ()              # sentences the user should read
 
     @property
@@ -50,6 +52,7 @@ class Table:
         return {
             "feature_names": list(self.feature_names), "id_column": self.id_column, "missing": self.missing,
             "means": list(self.means), "image_shape": None if self.image_shape is None else list(self.image_shape),
+            "encoding": self.encoding, "header": self.header,
         }
 
 
@@ -91,8 +94,8 @@ def read_table(
         notes = (*notes, f"Only one column is clustered, {names[0]!r}: the clusters are ranges of it.")
     others = {name: values_of(source, name) for name in source.names if name not in names and name != id_column}
     others |= {name: array for name, array in source.beside.items() if name != id_column}
-    return Table(values, names, ids, kept, id_column, left_out, others, source.image_shape, missing, means,
-                 (*source.notes, *notes))
+    return Table(values, names, ids, kept, id_column, left_out, others, source.image_shape, missing, means, encoding,
+                 header, (*source.notes, *notes))
 
 
 def read_like(
@@ -100,14 +103,17 @@ def read_like(
     preprocessing: Mapping[str, Any],
     *,
     missing: str | None = None,
-    encoding: str = "utf-8",
+    encoding: str | None = None,
     header: bool | None = None,
 ) -> Table:
     """Read another file the way a model was fitted: its columns by name, its ids, its missing values.
 
     ``preprocessing`` is that of the fit's table. Columns may stand in another order, and more may be there. An array
-    or a CSV file without a header has no names: it must have as many columns as the model, in its order.
+    or a CSV file without a header has no names: it must have as many columns as the model, in its order. What is not
+    given is as in the fit.
     """
+    encoding = encoding or preprocessing.get("encoding") or "utf-8"
+    header = preprocessing.get("header") if header is None else header
     features, id_column = tuple(preprocessing["feature_names"]), preprocessing.get("id_column")
     missing = missing or preprocessing.get("missing", "error")
     source = read_source(Path(path), id_column, encoding, header)
@@ -137,7 +143,7 @@ def read_like(
     values, kept, _, told = without_gaps(path, values, features, missing, preprocessing.get("means"))
     others = {name: values_of(source, name) for name in left_out} | dict(source.beside)
     return Table(values, features, ids, kept, id_column, left_out, others, source.image_shape, missing,
-                 tuple(preprocessing.get("means", ())), (*notes, *told))
+                 tuple(preprocessing.get("means", ())), encoding, header, (*notes, *told))
 
 
 def read_source(path: Path, id_column: str | None, encoding: str, header: bool | None) -> Source:
