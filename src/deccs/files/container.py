@@ -117,10 +117,9 @@ def read(path: Path, wanted: str, newest: int) -> tuple[dict[str, Any], dict[str
         raise ModelFileError(f"{name} in {path} is damaged: {len(tensors):,} bytes of {facts['bytes']:,}, or others "
                              f"than were written. {ANEW}")
     try:
-        found = safetensors.deserialize(tensors)  # checks that shapes and places fit the bytes there are
+        return document, arrays_in(tensors)
     except safetensors.SafetensorError as error:
         raise ModelFileError(f"{name} in {path} is no safetensors file: {error}. {ANEW}") from error
-    return document, {key: as_array(key, part) for key, part in found}
 
 
 def read_document(source: Source, wanted: str, newest: int) -> dict[str, Any]:
@@ -154,6 +153,11 @@ def read_document(source: Source, wanted: str, newest: int) -> dict[str, Any]:
 def written_by(document: dict[str, Any]) -> str:
     versions = document.get("versions")
     return str(versions.get("deccs", "?"))[:40] if isinstance(versions, dict) else "?"
+
+
+def arrays_in(tensors: bytes) -> dict[str, np.ndarray]:
+    """By name. safetensors checks that shapes and places fit the bytes there are."""
+    return {name: as_array(name, part) for name, part in safetensors.deserialize(tensors)}
 
 
 def as_array(name: str, part: dict[str, Any]) -> np.ndarray:
