@@ -215,31 +215,31 @@ Run = Annotated[Path, typer.Argument(metavar="DIR", help="Folder that `deccs fit
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout and nothing else there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace results that are there.")]
-Encoding = Annotated[str | None, typer.Option(help="Of CSV and TSV. [default: utf-8]", show_default=False)]
+Encoding = Annotated[str | None, typer.Option(help="Of CSV and TSV. (default: utf-8)", show_default=False)]
 Header = Annotated[bool | None, typer.Option("--header/--no-header", show_default=False,
-                                             help="Whether CSV and TSV begin with names. [default: looks]")]
+                                             help="Whether CSV and TSV begin with names. (default: looks)")]
 
 
 @app.command()
 def fit(
     file: File,
-    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="How many. [default: 8]",
+    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="How many. (default: 8)",
                                                  show_default=False)] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", show_default=False, help=(
-        "Folder for the results. [default: the file's name with -run]"))] = None,
+        "Folder for the results. (default: the file's name with -run)"))] = None,
     members: Annotated[str | None, typer.Option(show_default=False, help=(
         "Clusterers that must agree, of kmeans, spectral, agglomerative, mixture, bisecting, birch, hdbscan. "
-        "[default: the first four]"))] = None,
+        "(default: the first four)"))] = None,
     columns: Annotated[str | None, typer.Option(show_default=False, help=(
-        "Columns to cluster: a,b,c. [default: all numeric ones]"))] = None,
+        "Columns to cluster: a,b,c. (default: all numeric ones)"))] = None,
     id: Annotated[str | None, typer.Option(metavar="COLUMN", show_default=False, help=(
-        "Column that names the rows. [default: row numbers]"))] = None,
+        "Column that names the rows. (default: row numbers)"))] = None,
     scale: Annotated[str | None, typer.Option(show_default=False, help=(
-        "One of auto, global (one scale for all, for pixels), columns, none. [default: auto]"))] = None,
+        "One of auto, global (one scale for all, for pixels), columns, none. (default: auto)"))] = None,
     missing: Annotated[str | None, typer.Option(show_default=False, help=(
-        "Missing values: error, drop (such rows get no label) or mean. [default: error]"))] = None,
-    rounds: Annotated[int | None, typer.Option(help="At most so many. [default: 10]", show_default=False)] = None,
-    seed: Annotated[int | None, typer.Option(help="Same seed, same result. [default: 0]", show_default=False)] = None,
+        "Missing values: error, drop (such rows get no label) or mean. (default: error)"))] = None,
+    rounds: Annotated[int | None, typer.Option(help="At most so many. (default: 10)", show_default=False)] = None,
+    seed: Annotated[int | None, typer.Option(help="Same seed, same result. (default: 0)", show_default=False)] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
         "TOML or JSON with any of these options, and settings of DECCS. The command line wins."))] = None,
     encoding: Encoding = None,
@@ -361,10 +361,10 @@ def predict(
     run: Run,
     file: File,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", show_default=False, help=(
-        "CSV file for the labels. [default: stdout]"))] = None,
+        "CSV file for the labels. (default: stdout)"))] = None,
     missing: Annotated[str | None, typer.Option(show_default=False, help=(
-        "Missing values: error, drop or mean (the fit's). [default: as in the fit]"))] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of CSV and TSV. [default: as in the fit]",
+        "Missing values: error, drop or mean (the fit's). (default: as in the fit)"))] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of CSV and TSV. (default: as in the fit)",
                                                  show_default=False)] = None,
     header: Header = None,
     overwrite: Overwrite = False,
@@ -392,7 +392,7 @@ def predict(
 def report(
     run: Run,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", show_default=False, help=(
-        "HTML file. [default: report.html in DIR]"))] = None,
+        "HTML file. (default: report.html in DIR)"))] = None,
     data: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
         "The data of the fit, if it is not where it was."))] = None,
     quiet: Quiet = False,
@@ -435,8 +435,11 @@ def datasets(as_json: AsJson = False) -> None:
     """The eight data sets of the paper: their sizes, whether they are here, where they come from."""
     voice = Voice(as_json=as_json)
     with plain_errors(voice):
-        rows: list[dict[str, Any]] = [{"name": name, "title": source.title, "rows": source.n, "columns": source.d, "clusters": source.k,
-                 "here": where_is(name), "from": source.page} for name, source in SOURCES.items()]
+        rows: list[dict[str, Any]] = [
+            {"name": name, "title": source.title, "rows": source.n, "columns": source.d, "clusters": source.k,
+             "here": where_is(name), "from": source.page}
+            for name, source in SOURCES.items()
+        ]
         grid = Grid(box=None, pad_edge=False, header_style="bold")
         for name in ("name", "rows", "columns", "clusters", "here", "from"):
             grid.add_column(name, justify="right" if name in ("rows", "columns", "clusters") else "left",
