@@ -42,7 +42,7 @@ def write(path: Path, document: dict[str, Any], arrays: dict[str, np.ndarray]) -
     """As a zip file if the path ends in ``.zip``, as a folder otherwise; what is there is replaced at one stroke."""
     tensors = safetensors.numpy.save(arrays)
     if len(tensors) > MOST_TENSORS:
-        raise ModelFileError(f"The arrays have {len(tensors):,} bytes, and a model file holds {MOST_TENSORS:,} at most.")
+        raise ModelFileError(f"The arrays have {len(tensors):,} bytes, and a file holds {MOST_TENSORS:,} at most.")
     digest = sha256(tensors)
     name = f"tensors-{digest[:16]}.safetensors"
     text = sealed(document | {"files": {name: {"bytes": len(tensors), "sha256": digest}}})
@@ -184,7 +184,7 @@ class Folder(Source):
     def read(self, name: str, most: int) -> bytes:
         path = self.path / name
         if not path.is_file():  # nor a pipe, which would make us wait
-            raise ModelFileError(f"{self.path} has no file {name}. Give the folder that save has written, with all in it.")
+            raise ModelFileError(f"{self.path} has no file {name}. Give the whole folder that save has written.")
         try:
             with path.open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
@@ -215,11 +215,11 @@ class Zip(Source):
             raise ModelFileError(f"{path} is a damaged zip file: {error}. {ANEW}") from error
         names = sorted(part.filename for part in self.archive.infolist())
         if len(names) != 2 or names[0] != DOCUMENT or not TENSORS.fullmatch(names[1]):
-            raise ModelFileError(f"{path} holds {names}; the zip file of a model holds {DOCUMENT} and tensors-....safetensors.")
+            raise ModelFileError(f"{path} holds {names}; that of a model holds {DOCUMENT} and tensors-....safetensors.")
         for part in self.archive.infolist():
             plain = part.compress_type == zipfile.ZIP_STORED and part.compress_size == part.file_size
             if not plain or part.flag_bits & 1 or stat.S_ISLNK(part.external_attr >> 16):
-                raise ModelFileError(f"{part.filename} in {path} is compressed, encrypted or a link; save writes none of these.")
+                raise ModelFileError(f"{part.filename} in {path} is compressed, encrypted or a link; save writes none.")
             if part.file_size > size:
                 raise ModelFileError(f"{part.filename} in {path} says it is larger than the whole file. {ANEW}")
 

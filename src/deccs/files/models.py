@@ -29,7 +29,7 @@ ESTIMATORS = {
     "AutoencoderClustering": "deccs.deep", "DEC": "deccs.deep", "IDEC": "deccs.deep", "DCN": "deccs.deep",
     "VaDE": "deccs.deep", "DeepECT": "deccs.deep", "IEC": "deccs.deep", "AGAE": "deccs.deep", "ConCURL": "deccs.deep",
 }
-LISTENERS = ("callbacks",)  # parameters that are functions of the session and mean nothing in another
+LISTENERS = ("callbacks", "checkpoint")  # parameters that belong to one session and mean nothing in another
 
 
 def versions() -> dict[str, str]:
@@ -85,8 +85,8 @@ def load(path: str | PathLike[str], *, kind: type | None = None, autoencoder: An
         reader.finish()
     except Exception as error:  # a stranger's file can be wrong in any way
         raise ModelFileError(
-            f"{path} is no {cls.__name__} that this deccs {__version__} can load: {error}. It says it was written by deccs "
-            f"{container.written_by(document)}; with that one it may load, if it is not damaged."
+            f"{path} is no {cls.__name__} that this deccs {__version__} can load: {error}. It says it was written by "
+            f"deccs {container.written_by(document)}; with that one it may load, if it is not damaged."
         ) from error
     if hasattr(model, "autoencoder_"):
         if autoencoder is not None:
@@ -115,8 +115,8 @@ def class_named(name: Any, kind: type | None, path: object) -> type[Any]:
     if kind is not None and kind.__name__ == name:
         return kind
     if name not in ESTIMATORS:
-        raise ModelFileError(f"{path} holds a {name!r:.60}, which is no estimator of deccs {__version__}. For a class of "
-                             "your own call its load: YourClass.load(path).")
+        raise ModelFileError(f"{path} holds a {name!r:.60}, which is no estimator of deccs {__version__}. For a class "
+                             "of your own call its load: YourClass.load(path).")
     cls: type[Any] = getattr(importlib.import_module(ESTIMATORS[name]), name)
     if kind is not None and not issubclass(cls, kind):
         raise ModelFileError(f"{path} holds a {name}, not a {kind.__name__}. Load it with {name}.load(path).")

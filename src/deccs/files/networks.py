@@ -108,8 +108,8 @@ def put_in(given: Any, autoencoder: Any) -> None:
         own = given[number] if given is not None else None
         if own is None and isinstance(loaded, MissingModule):
             raise ModelFileError(
-                f"The model was trained with modules of your own, and a file holds only their weights. Build the {side} "
-                f"again and load with load(path, autoencoder=(encoder, decoder)). It was: {loaded.text}"
+                f"The model was trained with modules of your own, and a file holds only their weights. Build the "
+                f"{side} again and load with load(path, autoencoder=(encoder, decoder)). It was: {loaded.text}"
             )
         if own is not None:
             weights = loaded.weights if isinstance(loaded, MissingModule) else loaded.state_dict()

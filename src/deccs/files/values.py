@@ -126,7 +126,7 @@ class Writer:
 
 
 class Reader:
-    """``value(tree)`` undoes ``Writer.tree``. Every array is handed out once, and :meth:`finish` says if one is left."""
+    """``value(tree)`` undoes ``Writer.tree``. Every array is handed out once; :meth:`finish` says if one is left."""
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
         self.arrays = dict(arrays)
