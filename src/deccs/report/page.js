@@ -195,7 +195,7 @@
     const { x, y } = frame.flat(), { fit, left, bottom } = toScreen(), scale = density();
     const ground = `rgb(${rgb("ground")})`, ink = `rgb(${rgb("ink")})`;
     film.clearRect(0, 0, over.width, over.height);
-    film.font = `600 ${14 * scale}px system-ui, sans-serif`;
+    film.font = `700 ${16 * scale}px system-ui, sans-serif`;
     film.textAlign = "center";
     film.textBaseline = "middle";
     film.lineJoin = "round";

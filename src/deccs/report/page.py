@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from deccs.estimator import DECCS
@@ -75,8 +74,8 @@ def write_report(
 
 def as_rows(X: Any) -> Any:
     """(n, d), an array or a CSR matrix; images (n, h, w) are flattened."""
-    if sp.issparse(X):
-        return sp.csr_array(X)
+    if hasattr(X, "tocsr"):
+        return X.tocsr()
     X = np.asarray(X)
     return X.reshape(len(X), -1) if X.ndim > 2 else X
 

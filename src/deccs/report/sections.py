@@ -94,7 +94,7 @@ def agreement_over_rounds(rounds: Sequence[Round], best_round: int) -> str:
 def agreement_of_members(best: Round) -> str:
     names = [escape(name) for name in best.member_names]
     rows = [
-        [name, *(f'<span class="heat" style="--v:{value * 100:.0f}%">{value:.2f}</span>' for value in line)]
+        [name, *(f'<span class="heat" style="--v:{value**2:.0%}">{value:.2f}</span>' for value in line)]
         for name, line in zip(names, best.agreement_matrix, strict=True)
     ]
     return table(["Member", *names], rows, f"NMI of every two members in round {best.number}")
@@ -131,12 +131,13 @@ def cluster_card(cluster: int, size: int, content: str) -> str:
 def by_features(found: Differences, names: Sequence[str]) -> str:
     """For each cluster the columns in which it is furthest from all points."""
     cards = []
+    widest = max(1.0, float(np.abs(found.standardised).max()))
     for cluster, line in enumerate(found.standardised):
         top = [column for column in np.argsort(-np.abs(line), kind="stable")[:MOST_FEATURES] if line[column] != 0]
         rows = [
             [escape(names[column]),
              f'<span class="swing"><i class="{"up" if line[column] > 0 else "down"}" '
-             f'style="--v:{min(abs(line[column]) / 3, 1) * 50:.1f}%"></i></span>',
+             f'style="--v:{abs(line[column]) / widest * 50:.1f}%"></i></span>',
              f"{line[column]:+.2f}", plain(found.cluster_means[cluster, column]), plain(found.means[column])]
             for column in top
         ]
@@ -178,7 +179,7 @@ def least_certain(result: Result, names: Sequence[str], drawn: np.ndarray) -> st
         go = f'<button type="button" class="go" data-point="{drawn[row]}" title="Show in the picture">{name}</button>'
         label = int(result.labels[row])
         rows.append([go if drawn[row] >= 0 else name, f"{mark(label)} {label}", f"{result.confidence[row]:.3f}",
-                     *(str(said) for said in result.members[:, row])])
+                     *(f"<strong>{said}</strong>" if said != label else str(said) for said in result.members[:, row])])
     heads = ["Point", "Cluster", "Confidence", *(escape(name) for name in result.member_names)]
     return table(heads, rows, "The least certain points and what each member says of them")
 
