@@ -33,6 +33,7 @@ from deccs.datasets.sources import SOURCES
 from deccs.datasets.store import DatasetError, cache_folder, cached_file, user_file
 from deccs.embedding import pick_device
 from deccs.ensemble import Member, default_members
+from deccs.files import CheckpointError
 from deccs.files.models import versions
 from deccs.progress import Display
 from deccs.runs import RunError
@@ -71,7 +72,8 @@ class Voice:
         if self.as_json:
             print(json.dumps({"status": "ok", **document}, allow_nan=False))
         elif not self.quiet:
-            Console(soft_wrap=True).print(words, markup=False, highlight=False)
+            wide = None if sys.stdout.isatty() else 160
+            Console(soft_wrap=True, width=wide).print(words, markup=False, highlight=False)
 
     def stop(self, words: str, code: int) -> typer.Exit:
         """Say why, and give what to raise."""
@@ -265,30 +267,38 @@ def fit(
         tell_table(voice, file, table)
         read = time.perf_counter()
         try:
-            fit_in(out, model, table, voice)
+            fit_in(out, model, table, voice, overwrite=overwrite)
+            seconds = {"read": read - started, "fit": time.perf_counter() - read}
+            summary = finite(summarised(file, table, options, model, seconds))
+            runs.write_run(out, model, table, summary)
         except KeyboardInterrupt as error:
             raise voice.stop(how_to_go_on(out), INTERRUPTED) from error
         finally:
             runs.tidy(out)
-        seconds = {"read": read - started, "fit": time.perf_counter() - read}
-        summary = finite(summarised(file, table, options, model, seconds))
-        try:
-            runs.write_run(out, model, table, summary)
-        except KeyboardInterrupt as error:
-            raise voice.stop(how_to_go_on(out), INTERRUPTED) from error
-        runs.forget_checkpoint(out)
         runs.write_run_report(model, table, out / runs.REPORT, title_of(file))
         voice.result({"out": str(out), **summary}, summary_words(out, summary))
 
 
-def fit_in(out: Path, model: DECCS, table: Table, voice: Voice) -> None:
+def fit_in(out: Path, model: DECCS, table: Table, voice: Voice, *, overwrite: bool) -> None:
     """Fit with a display of the rounds, and a checkpoint in the folder to go on from."""
     runs.make_folder(out)
-    if "checkpoint" in model.get_params(deep=False):
-        model.set_params(checkpoint=out / runs.CHECKPOINT)
+    checkpoint = out / runs.CHECKPOINT
+    resumed = checkpoint.exists()
     display = nullcontext() if voice.quiet else Display(model.n_rounds, voice.stderr)
     with told_warnings(voice), display as shown:
-        model.set_params(callbacks=[] if shown is None else [shown]).fit(table.X)
+        model.set_params(checkpoint=checkpoint, callbacks=[] if shown is None else [shown])
+        try:
+            model.fit(table.X)
+        except CheckpointError as error:
+            if not overwrite:
+                raise RunError(f"{error} Or add --overwrite: it is removed then.") from error
+            runs.forget_checkpoint(out)
+            model.fit(table.X)
+        except ValueError:
+            if not resumed:             # bad input leaves nothing
+                runs.forget_checkpoint(out)
+            raise
+    model.set_params(checkpoint=None, callbacks=None)
 
 
 def how_to_go_on(out: Path) -> str:
@@ -445,8 +455,8 @@ def datasets(as_json: AsJson = False) -> None:
             grid.add_column(name, justify="right" if name in ("rows", "columns", "clusters") else "left",
                             overflow="fold")
         for row in rows:
-            grid.add_row(row["name"], f"{row['rows']:,}", str(row["columns"]), str(row["clusters"]),
-                         row["here"] or "no; loading it downloads it", row["from"])
+            here = {None: "no", "generated": "generated"}.get(row["here"], "yes")
+            grid.add_row(row["name"], f"{row['rows']:,}", str(row["columns"]), str(row["clusters"]), here, row["from"])
         voice.result({"datasets": rows}, grid)
 
 
