@@ -8,7 +8,7 @@ export DECCS_DATA ?= $(wildcard ../shared/data)
 .PHONY: run test test-slow lint bench bench-consensus clean
 
 run: $(STAMP)
-	DECCS_DATA= $(BIN)/python -m deccs --out out
+	DECCS_DATA= $(BIN)/deccs demo --out out
 
 test: lint
 	$(BIN)/pytest

@@ -4,8 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from deccs import DECCS, Pretraining, datasets, scores
-from deccs import __main__ as demo
+from deccs import DECCS, Pretraining, datasets, demo, runs, scores
 
 X, Y = datasets.make_synth(n_per_cluster=40, random_state=0)
 
@@ -29,7 +28,7 @@ def quickly(monkeypatch):
 @pytest.mark.usefixtures("quickly")
 def test_the_demo_writes_labels_representation_rounds_and_a_picture(tmp_path, capsys, plain):
     out = tmp_path / "new" / "folder"
-    assert demo.main(["--out", str(out), "--seed", "3"]) == 0
+    demo.run(out, seed=3)
     names = ["labels.csv", "representation.npy", "rounds.json", "synth.png"]
     assert sorted(path.name for path in out.iterdir()) == names
 
@@ -56,30 +55,28 @@ def test_the_demo_writes_labels_representation_rounds_and_a_picture(tmp_path, ca
 def test_without_matplotlib_there_is_no_picture_and_the_rest_is_written(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(demo, "estimator_for", lambda *given, **named: quick(*given, **named).set_params(n_rounds=0))
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert demo.main(["--out", str(tmp_path)]) == 0
+    demo.run(tmp_path)
     assert not (tmp_path / "synth.png").exists()
     assert (tmp_path / "labels.csv").exists()
     assert 'pip install "deccs[report]"' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("below", ["", "folder"])
-def test_a_file_in_the_place_of_the_folder_is_a_clear_error(tmp_path, capsys, below):
+def test_a_file_in_the_place_of_the_folder_is_a_clear_error(tmp_path, below):
     (tmp_path / "taken").write_text("mine")
-    with pytest.raises(SystemExit) as stopped:
-        demo.main(["--out", str(tmp_path / "taken" / below)])
-    assert stopped.value.code == 2
-    assert str(tmp_path / "taken") in capsys.readouterr().err
+    with pytest.raises(runs.RunError, match=str(tmp_path / "taken")):
+        demo.run(tmp_path / "taken" / below)
     assert (tmp_path / "taken").read_text() == "mine"
 
 
 def test_a_file_that_fails_half_way_leaves_the_old_one(tmp_path):
-    path = demo.write(tmp_path / "kept", lambda file: file.write(b"old"))
+    path = runs.write(tmp_path / "kept", lambda file: file.write(b"old"))
 
     def fail(file):
         file.write(b"half")
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        demo.write(path, fail)
+        runs.write(path, fail)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 from matplotlib.colors import to_hex
+from sklearn.exceptions import NotFittedError
 
 from deccs import DECCS, Pretraining, datasets, plots
+from deccs.benchmark import figures
 from deccs.losses import LossParts
 from deccs.rounds import Round
 
@@ -39,7 +41,7 @@ def test_before_and_after_has_the_paper_s_panels_and_scores_by_hand():
     renamed, crossed, unsure = [1, 1, 0, 0], [0, 1, 0, 1], [0, 0, 1, -1]
     rounds = [hand_made_round(0, [renamed, crossed, unsure], 0.2), hand_made_round(1, [crossed] * 3, 0.9),
               hand_made_round(2, [renamed] * 3, 1.0)]
-    figure = plots.before_and_after(np.arange(12.0).reshape(6, 2), TRUTH, rounds)
+    figure = figures.before_and_after(np.arange(12.0).reshape(6, 2), TRUTH, rounds)
 
     strip, members = figure.axes[:4], figure.axes[4:]
     assert [ax.get_title() for ax in strip] == [
@@ -52,13 +54,13 @@ def test_before_and_after_has_the_paper_s_panels_and_scores_by_hand():
 
 
 def test_a_cluster_has_the_colour_of_its_class_whatever_its_number():
-    ax = plots.plot_member(hand_made_round(0, [[1, 1, 0, -1]]), "kmeans", TRUTH)
+    ax = figures.plot_member(hand_made_round(0, [[1, 1, 0, -1]]), "kmeans", TRUTH)
     first, second = plots.PALETTE[:2]
     assert points_of(ax) == [first, first, second, plots.NO_LABEL]
 
 
 def test_a_member_that_was_left_out_is_said_to_be():
-    ax = plots.plot_member(hand_made_round(0, [[1, 1, 0, 0]]), "spectral", TRUTH)
+    ax = figures.plot_member(hand_made_round(0, [[1, 1, 0, 0]]), "spectral", TRUTH)
     assert ax.get_title() == "SC  left out"
     assert set(points_of(ax)) == {plots.NO_LABEL}
 
@@ -69,7 +71,7 @@ def test_a_member_that_was_left_out_is_said_to_be():
 ])
 def test_the_middle_panel_is_the_round_nearest_to_half_way(agreements, last, expected):
     rounds = [hand_made_round(number, [[0, 0, 1, 1]], value) for number, value in enumerate(agreements)]
-    assert plots.most_halfway(rounds, last) == expected
+    assert figures.most_halfway(rounds, last) == expected
 
 
 def test_plots_of_a_fitted_model(fitted):
@@ -93,3 +95,23 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r'pip install "deccs\[report\]"'):
         plots.new_axes()
+
+
+def test_the_model_s_own_methods_draw_the_same(fitted):
+    model, X, _ = fitted
+    best = model.rounds_[model.best_round_]
+    assert model.plot_rounds().get_ylabel() == "agreement"
+    assert len(model.plot_agreement().texts) == len(model.member_names_) ** 2
+    given = plots.new_axes()
+    assert model.plot_embedding(X, ax=given) is given
+    drawn = model.plot_embedding()                                          # no X: the sample the model keeps
+    assert len(drawn.collections[0].get_offsets()) == len(best.sample)
+    assert set(points_of(drawn)) == set(plots.colours(model.labels_[best.sample]))
+    with pytest.raises(ValueError, match="one label per point drawn, 160; got 3"):
+        model.plot_embedding(X, color=[0, 1, 2])
+
+
+def test_plots_of_a_model_that_is_not_fitted_say_so():
+    for draw in (DECCS(2).plot_rounds, DECCS(2).plot_agreement, DECCS(2).plot_embedding):
+        with pytest.raises(NotFittedError):
+            draw()

@@ -12,10 +12,10 @@ from deccs.training import Pretraining
 
 
 def __getattr__(name: str) -> object:
-    """``deccs.benchmark``, ``deccs.consensus``, ``deccs.deep`` and ``deccs.plots`` load when they are first used."""
+    """``deccs.benchmark``, ``consensus``, ``deep``, ``plots`` and ``report`` load when they are first used."""
     if name in ("AutoencoderConsensus", "ConsensusClustering", "RandomProjectionEM", "RandomProjectionFCM"):
         return getattr(importlib.import_module("deccs.consensus"), name)
-    if name in ("benchmark", "consensus", "deep", "plots"):
+    if name in ("benchmark", "consensus", "deep", "plots", "report"):
         return importlib.import_module(f"deccs.{name}")
     raise AttributeError(f"module 'deccs' has no attribute {name!r}")
 

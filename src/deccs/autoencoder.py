@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from deccs.files import make_network, register, stored_layer, take_network
 from deccs.rows import Rows, Scaler, blocks, dense_block, rows_at_once
 
 
@@ -40,6 +41,7 @@ def feed_forward(widths: Sequence[int], dropout: float = 0.0) -> nn.Sequential:
     return (FeedForward if dropout == 0 else nn.Sequential)(*layers[:-2])
 
 
+@stored_layer
 class FeedForward(nn.Sequential):
     """Linear layers with LeakyReLU between them, whose gradient can be had without autograd.
 
@@ -109,6 +111,18 @@ class Autoencoder(nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         z = self.encoder(x)            # (batch, n_latent)
         return z, self.decoder(z)      # ... and (batch, n_features)
+
+
+def take_autoencoder(autoencoder: Autoencoder) -> dict[str, Any]:
+    return {"encoder": take_network(autoencoder.encoder), "decoder": take_network(autoencoder.decoder),
+            "pretrained": autoencoder.pretrained}
+
+
+def make_autoencoder(fields: dict[str, Any]) -> Autoencoder:
+    return Autoencoder(make_network(fields["encoder"]), make_network(fields["decoder"]), fields["pretrained"]).eval()
+
+
+register(Autoencoder, take_autoencoder, make_autoencoder)
 
 
 @torch.no_grad()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 
+from deccs.files import register
 from deccs.losses import cross_entropy
 from deccs.training import Best, endless_batches
 
@@ -34,6 +37,20 @@ class Classifiers(nn.Module):
         """``.grad`` of the weights from that of the logits, (batch, n_members, n_clusters)."""
         self.weight.grad = (to_logits.flatten(1).T @ z).view_as(self.weight)
         self.bias.grad = to_logits.sum(0)
+
+
+def take_classifiers(classifiers: Classifiers) -> dict[str, Any]:
+    return {"weight": classifiers.weight, "bias": classifiers.bias, "n_clusters": classifiers.n_clusters}
+
+
+def make_classifiers(fields: dict[str, Any]) -> Classifiers:
+    classifiers = Classifiers(fields["weight"].shape[2], torch.ones_like(fields["bias"], dtype=torch.bool))
+    classifiers.load_state_dict({name: fields[name] for name in ("weight", "bias")})
+    classifiers.n_clusters = fields["n_clusters"]
+    return classifiers
+
+
+register(Classifiers, take_classifiers, make_classifiers)
 
 
 def cross_entropy_gradient(p: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

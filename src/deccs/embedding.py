@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from deccs.autoencoder import Autoencoder
+from deccs.files import NO_CHECKPOINT, Checkpoint
 from deccs.rows import Rows
 from deccs.training import Epoch, Pretraining, initial_autoencoder, pretrain, search_pretraining
 
@@ -32,6 +33,7 @@ def starting_autoencoder(
     pretraining: Pretraining | None = None,
     grid: Mapping[str, Sequence[Any]] | None = None,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Start:
     """Take or build, then pretrain unless that is done. What was given is copied, never changed."""
     settings = pretraining or Pretraining()
@@ -46,13 +48,13 @@ def starting_autoencoder(
     if autoencoder is not None:
         start = own_autoencoder(autoencoder, rows)
     elif grid:
-        choice, search = search_pretraining(build, rows, grid, settings, root)
+        choice, search = search_pretraining(build, rows, grid, settings, root, checkpoint)
         settings = replace(settings, **{name: value for name, value in choice.items() if hasattr(settings, name)})
         start = build(choice)
     else:
         start = build({})
     if not start.pretrained:
-        pretrain(start, rows, settings, root, on_epoch)
+        pretrain(start, rows, settings, root, on_epoch, checkpoint)
     return Start(start, search)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,15 @@ from sklearn.cluster import KMeans
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
+from deccs import plots
 from deccs.agreement import align_labels, canonical, majority_map
 from deccs.autoencoder import Autoencoder, encode, encode_exactly
 from deccs.classifiers import NEVER, Classifiers, classify
 from deccs.embedding import pick_device, starting_autoencoder
 from deccs.ensemble import Member, asked_clusters, members_for
+from deccs.files import Checkpoint, ModelFiles, open_checkpoint
 from deccs.inputs import as_table, output_dtype
+from deccs.notebook import summary_html
 from deccs.progress import Display, tell
 from deccs.rounds import Consensus, Round, RoundSettings, best_of_restarts, split_sample
 from deccs.rows import Rows, fit_scaler
@@ -27,7 +31,7 @@ from deccs.seeds import generator_for, root_seed, seed_for
 from deccs.training import Pretraining
 
 
-class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Deep Embedded Clustering with Consensus representationS (ICDM 2022).
 
     An autoencoder embeds the data, an ensemble of different clusterers clusters the embedding,
@@ -95,6 +99,9 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     random_state : int, RandomState or None
         Fixes everything: two fits give the same bits.
     verbose : bool, default=False
+    checkpoint : path of a folder or None
+        A fit that was stopped or killed goes on where it was: the same data, settings and seed give the same bits
+        as without a break. The folder is gone when the fit is done.
     callbacks : list
         Functions that get every :class:`~deccs.rounds.Round`, or objects with ``on_round`` and ``on_epoch``.
 
@@ -156,6 +163,7 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
         callbacks: Sequence[Any] | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -189,14 +197,15 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
         self.callbacks = callbacks
 
     def fit(self, X: Any, y: object = None) -> DECCS:
         """Learn the consensus representation and the clustering. ``y`` is ignored."""
         X = as_table(self, X, reset=True)
-        root = root_seed(self.random_state)
         settings = self._round_settings()
         members = members_for(self.n_clusters, self.members, X.shape[0])
+        checkpoint, root = self._checkpoint(X)
         self.scaler_ = fit_scaler(X, self.scale)
         rows = Rows(X, self.scaler_, pick_device(self.device))
 
@@ -205,13 +214,15 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             start = starting_autoencoder(
                 rows, root, autoencoder=self.autoencoder, layers=self.layers, dropout=self.dropout,
                 pretraining=self.pretraining, grid=self.pretraining_grid, on_epoch=tell(listeners, "on_epoch"),
+                checkpoint=checkpoint,
             )
             result = best_of_restarts(
-                start.autoencoder, rows, members, settings, root, self.n_init, tell(listeners, "on_round")
+                start.autoencoder, rows, members, settings, root, self.n_init, tell(listeners, "on_round"), checkpoint
             )
         self.pretraining_search_ = start.search
         self._remember(result, rows, members, root)
         self.labels_ = self._labels(X)
+        checkpoint.remove()
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -251,6 +262,23 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             parts.append((probabilities(self.classifiers_, Z) * belongs).sum(2).mean(1))
         return np.concatenate(parts)
 
+    def plot_rounds(self, ax: Any = None) -> Any:
+        """Agreement and losses over the rounds, as matplotlib axes."""
+        return plots.plot_rounds(self, ax)
+
+    def plot_agreement(self, ax: Any = None) -> Any:
+        """The NMI of every two members in the best round, as matplotlib axes."""
+        return plots.plot_agreement(self, ax)
+
+    def plot_embedding(self, X: Any = None, ax: Any = None, color: Any = None) -> Any:
+        """The consensus representation of X, or of the best round's sample, as matplotlib axes."""
+        return plots.plot_embedding(self, X, ax, color)
+
+    def _html_repr(self) -> str:
+        """What notebooks show: scikit-learn's diagram, and a summary of the fit below it."""
+        diagram: str = super()._html_repr()
+        return diagram + summary_html(self) if hasattr(self, "labels_") else diagram
+
     @property
     def _n_features_out(self) -> int:
         return int(self.classifiers_.weight.shape[2])
@@ -271,6 +299,14 @@ class DECCS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
                 raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
         names = RoundSettings.__dataclass_fields__
         return RoundSettings(**{name: getattr(self, name) for name in names if hasattr(self, name)})
+
+    def _checkpoint(self, X: Any) -> tuple[Checkpoint, int]:
+        """The states of a fit before this one, if there are any, and the seed."""
+        without_effect = ("checkpoint", "callbacks", "verbose", "n_jobs", "random_state")
+        settings = {name: value for name, value in self.get_params(deep=False).items() if name not in without_effect}
+        settings["device"] = pick_device(self.device)
+        return open_checkpoint(
+            self.checkpoint, X, settings, root_seed(self.random_state), by_chance=self.random_state is None)
 
     def _remember(self, result: Consensus, rows: Rows, members: Sequence[Member], root: int) -> None:
         """Learned attributes, among them the classifier the labels come from."""

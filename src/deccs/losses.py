@@ -12,7 +12,10 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from deccs.files import stored
 
+
+@stored
 @dataclass(frozen=True)
 class LossParts:
     """The terms of the objective, averaged over the steps of an update."""

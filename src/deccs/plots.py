@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
-from deccs.agreement import NOISE, align_labels
-from deccs.estimator import DECCS
+from deccs.agreement import NOISE
 from deccs.rounds import Round
-from deccs.scores import ari
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,75 +25,36 @@ TEXT, SMALL = 10, 8.5
 DPI = 150
 
 
-def before_and_after(
-    X: ArrayLike,
-    truth: ArrayLike,
-    rounds: Sequence[Round],
-    *,
-    best_round: int = -1,
-    middle_round: int | None = None,
-) -> Figure:
-    """Figures 1 and 2 of the paper: how the embedding changes, and what the members make of it.
+class Fitted(Protocol):
+    """What of a fitted DECCS is drawn; the estimator itself is above this module."""
 
-    The strip on top has the data and the embeddings of three rounds in the colours of ``truth``; below
-    is every member's partition in round 0 and in ``best_round``, of the sample it saw, with its ARI.
-    """
-    figure = new_figure(10, 7)
-    _, truth = np.unique(np.asarray(truth), return_inverse=True)
-    last = range(len(rounds))[best_round]
-    middle = most_halfway(rounds, last) if middle_round is None else middle_round
-    updates = "update" if middle == 1 else "updates"
-    places = figure.add_gridspec(2, 1, height_ratios=[1.13, 2])
-    strip, grid = figure.add_subfigure(places[0]), figure.add_subfigure(places[1])
+    labels_: np.ndarray                  # (n_points,)
+    rounds_: list[Round]
+    best_round_: int
+    agreement_: float
 
-    panels = strip.subplots(1, 4)
-    scatter(panels[0], X, truth, title="(a)  Data")
-    for ax, number, title in zip(
-        panels[1:], [0, middle, last],
-        ["(b)  Autoencoder", f"(c)  After {middle} {updates}", "(d)  Consensus representation"], strict=True,
-    ):
-        scatter(ax, rounds[number].Z, truth[rounds[number].sample], title=title)
-        ax.set_xlabel(f"agreement {rounds[number].agreement:.2f}", fontsize=TEXT, color=INK)
-    panels[0].set_ylabel("True classes", fontsize=TEXT, color=INK)
+    def transform(self, X: Any) -> np.ndarray: ...
 
-    names = list(dict.fromkeys([*rounds[0].member_names, *rounds[last].member_names]))
-    rows = grid.subplots(2, len(names), squeeze=False)
-    for row, number, side in zip(rows, [0, last], ["Autoencoder", "Consensus representation"], strict=True):
-        for ax, name in zip(row, names, strict=True):
-            plot_member(rounds[number], name, truth, ax)
-        row[0].set_ylabel(side, fontsize=TEXT, color=INK)
-    return figure
+    def predict(self, X: Any) -> np.ndarray: ...
 
 
-def plot_member(this: Round, name: str, truth: np.ndarray, ax: Axes | None = None) -> Axes:
-    """One member's partition of a round's sample, and its ARI.
-
-    Clusters have the colour of the class they meet best; points without a label are grey.
-    """
-    ax = new_axes() if ax is None else ax
-    short = SHORT_NAMES.get(name, name)
-    if name not in this.member_names:
-        scatter(ax, this.Z, np.full(len(this.sample), NOISE), title=f"{short}  left out")
-        return ax
-    partition = this.base_partitions[this.member_names.index(name)]        # (n_sample,)
-    classes = truth[this.sample]
-    labelled = partition != NOISE
-    score = ari(classes[labelled], partition[labelled])
-    scatter(ax, this.Z, align_labels(partition, classes), title=f"{short}  ARI {score:.2f}")
-    return ax
-
-
-def plot_embedding(model: DECCS, X: Any, ax: Axes | None = None, color: ArrayLike | None = None) -> Axes:
+def plot_embedding(model: Fitted, X: Any = None, ax: Axes | None = None, color: ArrayLike | None = None) -> Axes:
     """The consensus representation of X, by its two main components if it has more than two.
 
-    ``color`` is a label per point; the model's own by default.
+    Without X it is that of the best round's sample, which the model keeps. ``color`` is a label
+    per point drawn; the model's own by default.
     """
     check_is_fitted(model)
-    labels = model.predict(X) if color is None else color
-    return scatter(new_axes() if ax is None else ax, model.transform(X), labels, title="Consensus representation")
+    best = model.rounds_[model.best_round_]
+    Z = best.Z if X is None else model.transform(X)                        # (n, n_latent)
+    if color is None:
+        color = model.labels_[best.sample] if X is None else model.predict(X)
+    elif len(np.asarray(color)) != len(Z):
+        raise ValueError(f"color must have one label per point drawn, {len(Z)}; got {len(np.asarray(color))}.")
+    return scatter(new_axes() if ax is None else ax, Z, color, title="Consensus representation")
 
 
-def plot_rounds(model: DECCS, ax: Axes | None = None) -> Axes:
+def plot_rounds(model: Fitted, ax: Axes | None = None) -> Axes:
     """Agreement over the rounds (left axis), and the losses of the updates between them (right)."""
     check_is_fitted(model)
     ax = new_axes(5.5, 3.4) if ax is None else ax
@@ -127,7 +85,7 @@ def plot_rounds(model: DECCS, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_agreement(model: DECCS, ax: Axes | None = None) -> Axes:
+def plot_agreement(model: Fitted, ax: Axes | None = None) -> Axes:
     """The NMI of every two members in the best round."""
     check_is_fitted(model)
     ax = new_axes() if ax is None else ax
@@ -184,12 +142,6 @@ def colours(labels: ArrayLike) -> list[str]:
     ['#0072B2', '#0072B2', '#C8C8C8']
     """
     return [NO_LABEL if label == NOISE else PALETTE[int(label) % len(PALETTE)] for label in np.asarray(labels)]
-
-
-def most_halfway(rounds: Sequence[Round], last: int) -> int:
-    """The round between 0 and ``last`` whose agreement is nearest to half way between theirs."""
-    halfway = (rounds[0].agreement + rounds[last].agreement) / 2
-    return min(range(1, last), key=lambda number: abs(rounds[number].agreement - halfway), default=last)
 
 
 def new_axes(width: float = 4, height: float = 3.6) -> Axes:

@@ -19,6 +19,7 @@ from deccs.autoencoder import Autoencoder, encode
 from deccs.classifiers import Classifiers, classify
 from deccs.clock import Clock
 from deccs.ensemble import Member, MemberWarning, TooFewMembers, cluster, neighbour_graph, normalised_cut
+from deccs.files import NO_CHECKPOINT, Checkpoint, stored
 from deccs.losses import LossParts, cluster_centres, ramp_up
 from deccs.objective import Objective
 from deccs.rows import Rows, blocks, draw_rows
@@ -71,6 +72,7 @@ class RoundSettings:
             raise ValueError(f"sample_size must be 'auto', a share in (0, 1] or a number of points, got {size!r}.")
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class Round:
     """What happened in one round."""
@@ -135,13 +137,25 @@ def learn_consensus(
     root: int,
     on_round: Callable[[Round], None] = lambda finished: None,
     start: int = 0,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Consensus:
-    """Algorithm 1: cluster, update, cluster, ... ; ``autoencoder`` itself is not changed."""
+    """Algorithm 1: cluster, update, cluster, ... ; ``autoencoder`` itself is not changed.
+
+    From a ``checkpoint`` it goes on after the last round that was saved.
+    """
     autoencoder = copy.deepcopy(autoencoder)
     rounds: list[Round] = []
     best: Consensus | None = None
     lambda_cons = 0.0
-    for number in range(settings.n_rounds + 1):
+    saved = checkpoint.load("rounds")
+    if saved:
+        rounds, lambda_cons = saved["rounds"], saved["lambda_cons"]
+        autoencoder.load_state_dict(saved["best"])
+        best = Consensus(copy.deepcopy(autoencoder), saved["classifiers"], saved["best_round"], [*rounds])
+        autoencoder.load_state_dict(saved["weights"])
+    for number in range(len(rounds), settings.n_rounds + 1):
+        if rounds and rounds[-1].losses is None:  # no update has followed: the members are stable
+            break
         seed = seed_for(root, "round", number)
         clock = Clock()
         try:
@@ -166,9 +180,11 @@ def learn_consensus(
             clock.lap("update")
             this = replace(this, losses=losses)
         rounds.append(this)
+        checkpoint.save("rounds", {
+            "weights": autoencoder.state_dict(), "rounds": rounds, "lambda_cons": lambda_cons,
+            "best": best.autoencoder.state_dict(), "classifiers": best.classifiers, "best_round": best.best_round,
+        })
         on_round(this)
-        if stable:
-            break
     assert best is not None
     return replace(best, rounds=rounds)
 
@@ -231,6 +247,7 @@ def best_of_restarts(
     root: int,
     n_init: int | str = "auto",
     on_round: Callable[[Round], None] = lambda finished: None,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Consensus:
     """Of the starts that agree about alike, the one that cuts the fewest neighbours apart.
 
@@ -244,7 +261,8 @@ def best_of_restarts(
     graph = neighbour_graph(encode(autoencoder, rows, some).double().numpy()) if n_starts > 1 else None
     for start in range(n_starts):
         seed = root if start == 0 else seed_for(root, "start", start)
-        found = learn_consensus(autoencoder, rows, members, settings, seed, on_round, start)
+        found = learn_consensus(
+            autoencoder, rows, members, settings, seed, on_round, start, checkpoint.at("start", start))
         cut = 0.0 if graph is None else normalised_cut(graph, labels_of(found, rows, some))
         starts.append((found, cut))
         if settings.n_rounds == 0 or (found.agreement >= FULL and cut < CLEAN):

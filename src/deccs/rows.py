@@ -9,9 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from deccs.files import stored
+
 SCALES = ("auto", "global", "columns", None)
 
 
+@stored
 @dataclass(frozen=True)
 class Scaler:
     """``(x - mean) / deviation``, a number each (pixels) or one per column."""

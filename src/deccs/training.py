@@ -15,12 +15,14 @@ import torch
 from torch import nn
 
 from deccs.autoencoder import Autoencoder, default_layers
+from deccs.files import NO_CHECKPOINT, Checkpoint, stored
 from deccs.rows import Rows, blocks, rows_at_once
 from deccs.seeds import generator_for, torch_seeded
 
 TINY = 20_000  # parameters: up to here the overhead of a step is larger than its products
 
 
+@stored
 @dataclass(frozen=True)
 class Pretraining:
     """How the autoencoder is trained. One set for all data."""
@@ -135,6 +137,12 @@ class Best:
         for module, state in zip(self.modules, self.states, strict=True):
             module.load_state_dict(state)
 
+    def state(self) -> dict[str, Any]:
+        return {"value": self.value, "age": self.age, "states": self.states}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.value, self.age, self.states = state["value"], state["age"], state["states"]
+
 
 @contextmanager
 def threads_for(network: nn.Module, batch_size: int) -> Iterator[None]:
@@ -160,18 +168,41 @@ def pretrain(
     settings: Pretraining,
     root: int,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Autoencoder:
-    """Train in place by (denoising) reconstruction; the weights with the least held-out error stay."""
-    train, held_out = hold_out(len(rows), settings.held_out, generator_for(root, "held out"))
-    with torch_seeded(root, "pretraining"), threads_for(autoencoder, settings.batch_size):
-        if settings.layerwise_epochs:
-            for depth, part in enumerate(growing_parts(autoencoder), start=1):
-                stage = replace(settings, epochs=settings.layerwise_epochs)
-                train_reconstruction(part, rows, train, held_out, stage, root, f"layer {depth}", on_epoch)
-        train_reconstruction(autoencoder, rows, train, held_out, settings, root, "whole network", on_epoch)
+    """Train in place by (denoising) reconstruction; the weights with the least held-out error stay.
+
+    From a ``checkpoint`` it goes on after the last epoch that was saved, or has nothing left to do.
+    """
+    done = checkpoint.load("pretrained")
+    if done:
+        autoencoder.load_state_dict(done["weights"])
+    else:
+        pretrain_stages(autoencoder, rows, settings, root, on_epoch, checkpoint)
+        checkpoint.save("pretrained", {"weights": autoencoder.state_dict()})
     autoencoder.pretrained = True
     autoencoder.eval()
     return autoencoder
+
+
+def pretrain_stages(
+    autoencoder: Autoencoder, rows: Rows, settings: Pretraining, root: int, on_epoch: Callable[[Epoch], None],
+    checkpoint: Checkpoint,
+) -> None:
+    """Layer by layer, if that is wanted, then the whole network."""
+    train, held_out = hold_out(len(rows), settings.held_out, generator_for(root, "held out"))
+    stages = [("whole network", autoencoder, settings)]
+    if settings.layerwise_epochs:
+        layerwise = replace(settings, epochs=settings.layerwise_epochs)
+        parts = enumerate(growing_parts(autoencoder), start=1)
+        stages = [*((f"layer {depth}", part, layerwise) for depth, part in parts), *stages]
+    saved = checkpoint.load("epoch")
+    with torch_seeded(root, "pretraining"), threads_for(autoencoder, settings.batch_size):
+        for stage, network, own_settings in stages:
+            if saved is None or saved["stage"] == stage:  # the stages before are in the weights of the one saved
+                train_reconstruction(
+                    network, rows, train, held_out, own_settings, root, stage, on_epoch, checkpoint, saved)
+                saved = None
 
 
 def train_reconstruction(
@@ -183,12 +214,15 @@ def train_reconstruction(
     root: int,
     stage: str,
     on_epoch: Callable[[Epoch], None],
+    checkpoint: Checkpoint,
+    saved: dict[str, Any] | None,
 ) -> None:
     n_epochs = default_epochs(len(rows), settings.batch_size) if settings.epochs == "auto" else int(settings.epochs)
     noise = default_noise(rows.n_features) if settings.input_noise == "auto" else float(settings.input_noise)
     generator = generator_for(root, stage)
     with as_one(network) as optimised:
-        run_epochs(network, optimised, rows, train, held_out, settings, n_epochs, noise, generator, stage, on_epoch)
+        run_epochs(network, optimised, rows, train, held_out, settings, n_epochs, noise, generator, stage, on_epoch,
+                   checkpoint, saved)
 
 
 def run_epochs(
@@ -203,6 +237,8 @@ def run_epochs(
     generator: torch.Generator,
     stage: str,
     on_epoch: Callable[[Epoch], None],
+    checkpoint: Checkpoint,
+    saved: dict[str, Any] | None,
 ) -> None:
     steps = n_epochs * max(1, math.ceil(len(train) / settings.batch_size))
     optimiser = torch.optim.Adam(
@@ -214,7 +250,22 @@ def run_epochs(
     else:
         plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.5, patience=settings.patience // 2)
     best = Best(network)
-    for number in range(1, n_epochs + 1):
+
+    def state() -> dict[str, Any]:
+        return {
+            "stage": stage, "epoch": number, "network": network.state_dict(), "optimiser": optimiser.state_dict(),
+            "schedule": (one_cycle or plateau).state_dict(), "best": best.state(),  # type: ignore[union-attr]
+            "generator": generator.get_state(), "global generator": torch.get_rng_state(),  # the second is dropout's
+        }
+
+    if saved:
+        network.load_state_dict(saved["network"])
+        optimiser.load_state_dict(saved["optimiser"])
+        (one_cycle or plateau).load_state_dict(saved["schedule"])  # type: ignore[union-attr]
+        best.load(saved["best"])
+        generator.set_state(saved["generator"])
+        torch.set_rng_state(saved["global generator"])
+    for number in range(saved["epoch"] + 1 if saved else 1, n_epochs + 1):
         network.train()
         for batch in shuffled_batches(train, settings.batch_size, generator):
             x = rows[batch]                                             # (batch, n_features)
@@ -235,6 +286,7 @@ def run_epochs(
             warnings.warn(f"Pretraining ({stage}) went astray in epoch {number}; the best weights before stay. "
                           f"Try a lower learning_rate than {settings.learning_rate}.", stacklevel=2)
             break
+        checkpoint.save_at_times("epoch", state)
     best.restore()
 
 
@@ -314,6 +366,7 @@ def search_pretraining(
     grid: Mapping[str, Sequence[Any]],
     settings: Pretraining,
     root: int,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> tuple[dict[str, Any], list[tuple[dict[str, Any], float]]]:
     """The settings of the grid with the least held-out reconstruction error, and all errors.
 
@@ -326,9 +379,10 @@ def search_pretraining(
         raise ValueError(f"The grid has names that are no setting of the autoencoder's training: {unknown}.")
     _, held_out = hold_out(len(rows), settings.held_out, generator_for(root, "held out"))
     errors: list[tuple[dict[str, Any], float]] = []
-    for values in product(*grid.values()):
+    for number, values in enumerate(product(*grid.values())):
         choice = dict(zip(grid, values, strict=True))
         changes = {name: value for name, value in choice.items() if hasattr(settings, name)}
-        autoencoder = pretrain(build(choice), rows, replace(settings, **changes), root)
+        own = checkpoint.at("search", number)
+        autoencoder = pretrain(build(choice), rows, replace(settings, **changes), root, checkpoint=own)
         errors.append((choice, reconstruction_error(autoencoder, rows, held_out)))
     return min(errors, key=lambda row: row[1])[0], errors

@@ -19,6 +19,7 @@ from deccs.consensus.functions import FUNCTIONS
 from deccs.consensus.partitions import check_weights
 from deccs.embedding import pick_device, starting_autoencoder
 from deccs.ensemble import Member, cluster, members_for
+from deccs.files import ModelFiles
 from deccs.inputs import as_table, output_dtype
 from deccs.progress import Display
 from deccs.rows import Rows, blocks, dense_block, draw_rows, fit_scaler, rows_at_once
@@ -26,7 +27,7 @@ from deccs.seeds import generator_for, root_seed, seed_for
 from deccs.training import Pretraining
 
 
-class ConsensusClustering(ClusterMixin, BaseEstimator):
+class ConsensusClustering(ModelFiles, ClusterMixin, BaseEstimator):
     """Members cluster the data as it is, and a consensus function makes one clustering of theirs.
 
     Parameters

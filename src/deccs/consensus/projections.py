@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from deccs.agreement import average_agreement, pairwise_agreement
 from deccs.consensus.fuzzy import check_clusters, check_fuzzifier, fuzzy_c_means, memberships
+from deccs.files import ModelFiles, stored
 from deccs.inputs import as_table
 from deccs.rows import Scaler, blocks, dense_block, fit_scaler, rows_at_once
 from deccs.seeds import root_seed, seed_for
@@ -34,6 +35,7 @@ COVARIANCES = ("full", "tied", "diag", "spherical")
 VERSIONS = ("concatenate", "average")
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class FuzzyCentres:
     """The fuzzy partition of one projection, for points old and new."""
@@ -45,6 +47,7 @@ class FuzzyCentres:
         return memberships(Z, self.centres, self.fuzzifier)
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class Projection:
     """One view of the data and its soft clustering."""
@@ -53,7 +56,7 @@ class Projection:
     clustering: Any        # predict_proba: (n, q) -> (n, n_clusters)
 
 
-class RandomProjections(ClusterMixin, BaseEstimator):
+class RandomProjections(ModelFiles, ClusterMixin, BaseEstimator):
     """What both estimators share: project, cluster each projection softly, aggregate on a sample, assign all."""
 
     n_clusters: int

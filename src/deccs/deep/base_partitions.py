@@ -21,6 +21,7 @@ from deccs.consensus.fuzzy import check_clusters
 from deccs.consensus.partitions import DistinctRows, distinct_rows
 from deccs.consensus.projections import check_at_least
 from deccs.deep.template import DeepClustering, first_centres, squared_distances
+from deccs.files import stored
 from deccs.inputs import as_table
 from deccs.progress import Display, Progress, tell
 from deccs.rows import Scaler, blocks, dense_block, fit_scaler, rows_at_once
@@ -29,6 +30,7 @@ from deccs.seeds import root_seed, seed_for
 SAMPLE = 5_000  # points a single k-means sees: enough for its centres, and another ground of diversity
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class Ensemble:
     """The members as centres, which label any point."""

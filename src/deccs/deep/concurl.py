@@ -19,6 +19,7 @@ from deccs.autoencoder import Autoencoder
 from deccs.deep.augment import draw_motion, move
 from deccs.deep.template import DeepClustering, default_steps, embed_all, first_centres, squared_distances
 from deccs.embedding import pick_device
+from deccs.files import stored_layer
 from deccs.inputs import as_table
 from deccs.progress import Display, Progress, tell
 from deccs.rows import Rows, fit_scaler
@@ -100,6 +101,7 @@ def consensus_loss(
     return -(target.flip(0) * log_p).sum(-1).mean()
 
 
+@stored_layer
 class UnitLength(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return normalize(x, dim=-1)

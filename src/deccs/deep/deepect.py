@@ -16,6 +16,7 @@ from torch import nn
 from deccs.autoencoder import Autoencoder
 from deccs.deep.dcn import nearest
 from deccs.deep.template import DeepClustering, default_steps, embed_all, squared_distances
+from deccs.files import stored
 from deccs.progress import Progress
 from deccs.rows import Rows
 from deccs.seeds import generator_for, seed_for
@@ -119,6 +120,7 @@ def two_means(Z: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(halves.cluster_centers_).float(), torch.from_numpy(shares).float()
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class ClusterTree:
     """A binary tree of clusters. Node 0 is the root; split number s has made the nodes 2s + 1 and 2s + 2."""

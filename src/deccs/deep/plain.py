@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from deccs.agreement import NOISE
 from deccs.autoencoder import Autoencoder, encode_exactly
 from deccs.deep.template import DeepClustering
 from deccs.ensemble import asked_clusters
+from deccs.files import NotKept, stored
 from deccs.progress import Progress
 from deccs.rows import Rows, draw_rows
 from deccs.seeds import generator_for, seed_for
@@ -43,6 +45,23 @@ def one_hot(labels: np.ndarray, n_clusters: int) -> np.ndarray:
            [0., 0.]])
     """
     return (labels[:, None] == np.arange(n_clusters)).astype(float)
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class NearestInSample:
+    """Labels of any point by its nearest neighbour in a sample."""
+
+    Z: np.ndarray        # (n_sample, n_latent)
+    labels: np.ndarray   # (n_sample,)
+
+    def __post_init__(self) -> None:
+        # A tree works with differences: a point finds itself, alone as among many.
+        object.__setattr__(self, "tree", NearestNeighbors(n_neighbors=1, algorithm="kd_tree").fit(self.Z))
+
+    def __call__(self, Z: np.ndarray) -> np.ndarray:
+        """(n, n_latent) -> (n,)"""
+        return self.labels[self.tree.kneighbors(Z, return_distance=False)[:, 0]]  # type: ignore[attr-defined]
 
 
 def fresh_copy(clusterer: Any, seed: int) -> Any:
@@ -153,9 +172,14 @@ class AutoencoderClustering(DeepClustering):
         self.cluster_centers_ = cluster_means(Z, labels, self.n_clusters_)
         report(1, np.where((labels == NOISE)[:, None], Z.mean(axis=0), self.cluster_centers_[labels]))
         if not hasattr(self.clusterer_, "predict"):
-            # A tree works with differences: a point finds itself, alone as among many.
-            self._neighbours = NearestNeighbors(n_neighbors=1, algorithm="kd_tree").fit(Z)
-            self._sample_labels = labels
+            self._nearest = NearestInSample(Z, labels)
+
+    def _learned(self) -> dict[str, Any]:
+        """Only a clusterer that predicts is needed for more than its name."""
+        learned = super()._learned()
+        if not hasattr(self.clusterer_, "predict"):
+            learned["clusterer_"] = NotKept(repr(self.clusterer_))
+        return learned
 
     def _labels(self, X: Any) -> np.ndarray:
         return np.concatenate([self._cluster_of(Z) for Z in self._embedded(X)])
@@ -164,7 +188,7 @@ class AutoencoderClustering(DeepClustering):
         """(n, n_latent) -> (n,)"""
         if hasattr(self.clusterer_, "predict"):
             return checked_labels(self.clusterer_.predict(Z), len(Z))
-        return self._sample_labels[self._neighbours.kneighbors(Z, return_distance=False)[:, 0]]
+        return self._nearest(Z)
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         if hasattr(self.clusterer_, "predict_proba"):

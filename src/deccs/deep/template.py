@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from deccs.autoencoder import Autoencoder, encode, encode_exactly
 from deccs.embedding import pick_device, starting_autoencoder
+from deccs.files import ModelFiles
 from deccs.inputs import as_table, output_dtype
 from deccs.progress import Display, Progress, tell
 from deccs.rows import Rows, fit_scaler
@@ -24,7 +25,7 @@ from deccs.seeds import root_seed, seed_for, torch_seeded
 from deccs.training import Pretraining, threads_for
 
 
-class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class DeepClustering(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """The contract of :class:`deccs.DECCS` for a method that trains one network for one clustering.
 
     A method says how it trains (``_train``: sets ``autoencoder_`` and whatever it learns) and how far an

@@ -1,0 +1,13 @@
+"""Models on disk: safetensors and JSON, no pickle; and checkpoints of a fit under way."""
+
+from deccs.files import clusterers
+from deccs.files.checkpoints import NO_CHECKPOINT, Checkpoint, CheckpointError, open_checkpoint
+from deccs.files.models import ModelFiles, load, read_preprocessing, save
+from deccs.files.networks import make_network, stored_layer, take_network
+from deccs.files.values import ModelFileError, NotKept, register, stored
+
+__all__ = [
+    "NO_CHECKPOINT", "Checkpoint", "CheckpointError", "ModelFileError", "ModelFiles", "NotKept", "clusterers", "load",
+    "make_network", "open_checkpoint", "read_preprocessing", "register", "save", "stored", "stored_layer",
+    "take_network",
+]

@@ -1,0 +1,38 @@
+"""What a notebook says of a fitted model, below scikit-learn's own diagram."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Protocol
+
+import numpy as np
+
+from deccs.rounds import Round
+
+
+class Summarised(Protocol):
+    """What of a fitted DECCS is told; the estimator itself is above this module."""
+
+    labels_: np.ndarray                  # (n_points,)
+    rounds_: list[Round]
+    best_round_: int
+    agreement_: float
+    member_names_: tuple[str, ...]
+    label_source_: str
+
+
+def summary_html(model: Summarised) -> str:
+    """A small table: agreement at first and in the best round, cluster sizes, members."""
+    sizes = np.bincount(model.labels_)                                     # (n_clusters,)
+    facts = {
+        "agreement": f"{model.rounds_[0].agreement:.3f} at first, {model.agreement_:.3f} in the best round",
+        "rounds": f"{len(model.rounds_)}, best: {model.best_round_}",
+        "cluster sizes": ", ".join(str(size) for size in sizes),
+        "members": ", ".join(model.member_names_),
+        "labels from": model.label_source_,
+    }
+    rows = "".join(
+        f'<tr><th scope="row" style="text-align:left">{name}</th><td style="text-align:left">{escape(value)}</td></tr>'
+        for name, value in facts.items()
+    )
+    return f'<table aria-label="Summary of the fit"><tbody>{rows}</tbody></table>'
