@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from report_stand_in import StandIn, blobs_with_labels
 
 from deccs.report import write_report
+from report_stand_in import StandIn, blobs_with_labels
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium: pip install selenium")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
