@@ -134,7 +134,8 @@ def open_checkpoint(
 def fingerprint(X: Any) -> str:
     """sha256 of a table: an array, a memory map or a sparse matrix, block by block."""
     digest = hashlib.sha256(f"{X.dtype} {X.shape}".encode())
-    for part in (X.data, X.indices, X.indptr) if sp.issparse(X) else (np.atleast_1d(X),):
+    names = ("data", "indices", "indptr") if sp.issparse(X) else ()
+    for part in [getattr(X, name) for name in names] or [np.atleast_1d(X)]:
         at_once = max(1, BLOCK // max(1, part[:1].nbytes))
         for start in range(0, len(part), at_once):
             digest.update(np.ascontiguousarray(part[start : start + at_once]).tobytes())
