@@ -45,8 +45,8 @@ class StandIn(BaseEstimator):
         return np.asarray(X)[:, -1].astype(np.int64)
 
     def members_predict(self, X):
-        label = self.predict(X)
-        fine = np.where((label == 0) & (self.transform(X)[:, 0] > 0), label.max() + 1, label)
+        label, first = self.predict(X), self.transform(X)[:, 0]
+        fine = np.where((label == 0) & (first > first[label == 0].mean()), label.max() + 1, label)
         return np.stack([label, label, fine])
 
     def consensus_confidence(self, X):

@@ -42,10 +42,11 @@ def code_blocks(path):
 
 
 @pytest.mark.parametrize("block", [*code_blocks(ROOT / "README.md"), *code_blocks(ROOT / "docs" / "consensus.md")])
-def test_the_readme_s_python_runs(block, monkeypatch):
+def test_the_readme_s_python_runs(block, monkeypatch, tmp_path):
     """On a small part of the data and with few steps; the calls are the README's own."""
     import deccs
 
+    monkeypatch.chdir(tmp_path)                                            # what the README writes goes there
     X, y = deccs.datasets.make_synth(n_per_cluster=40, random_state=0)
     X = np.hstack([X, X])
     monkeypatch.setattr(deccs.datasets, "load", lambda name, return_X_y: (X, y))

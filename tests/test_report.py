@@ -34,7 +34,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
-        if tag not in VOID and not (tag == "path"):
+        if tag not in VOID and tag != "path":
             self.open.append((tag, dict(attrs).get("id")))
 
     def handle_endtag(self, tag):
@@ -119,7 +119,7 @@ def test_a_member_left_out_or_without_labels_and_other_names_of_the_same_cluster
     sample = model.rounds_[0].sample
     assert (unpack(frames[0]["members"]["kmeans"]) == model.labels_[sample]).all()       # was numbered otherwise
     assert (unpack(frames[0]["members"]["ward"])[:2] == 255).all()                       # -1: no label
-    assert unpack(frames[0]["members"]["fine"]).max() == 3                               # four clusters to the others' 3
+    assert unpack(frames[0]["members"]["fine"]).max() == 3                               # four clusters, the others 3
 
 
 def test_one_cluster_and_one_dimension(tmp_path):
