@@ -235,19 +235,15 @@ def seconds(child):               # of its work, which a busy machine does not c
 fit(1, 1).save("first.zip")       # torch and scikit-learn import much at the first use
 _, status, used = os.wait4(start("straight.zip", None), 0)
 assert status == 0
-rng, kills, done = random.Random(0), 0, False
-while kills < 10 and not done:
-    child, moment = start("resumed.zip", "checkpoint"), rng.uniform(0.05, 0.4) * (used.ru_utime + used.ru_stime)
+rng, kills = random.Random(0), 0
+while kills < 10:                 # a fit that was done meanwhile begins anew
+    child, moment = start("resumed.zip", "checkpoint"), rng.uniform(0.02, 0.22) * (used.ru_utime + used.ru_stime)
     while (worked := seconds(child)) is not None and worked < moment:
         time.sleep(0.002)
     os.kill(child, signal.SIGKILL)
-    done = os.waitpid(child, 0)[1] == 0
-    kills += not done
+    kills += os.waitpid(child, 0)[1] != 0
     print("killed at", worked, sorted(os.listdir("checkpoint")) if os.path.isdir("checkpoint") else "", flush=True)
-if not done:
-    assert os.waitpid(start("resumed.zip", "checkpoint"), 0)[1] == 0
-print(kills, "kills")
-assert kills >= 5
+assert os.waitpid(start("resumed.zip", "checkpoint"), 0)[1] == 0
 """
 
 
