@@ -177,7 +177,7 @@ class AutoencoderClustering(DeepClustering):
     def _learned(self) -> dict[str, Any]:
         """Only a clusterer that predicts is needed for more than its name."""
         learned = super()._learned()
-        if not hasattr(self.clusterer_, "predict"):
+        if not hasattr(self.clusterer_, "predict") and not isinstance(self.clusterer_, NotKept):
             learned["clusterer_"] = NotKept(repr(self.clusterer_))
         return learned
 
