@@ -149,6 +149,7 @@ def fitted(bars):
     return ConCURL(**QUICK).fit(bars[0])
 
 
+@pytest.mark.filterwarnings("ignore:Rows of .* are no square images")
 def test_scikit_learn_finds_no_fault():
     check_estimator(ConCURL(n_clusters=4, n_steps=2, n_projections=2, random_state=0))
 
