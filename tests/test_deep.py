@@ -50,8 +50,8 @@ def test_predict_gives_the_labels_of_the_training_data(fitted, blobs):
     assert_array_equal(fitted.predict(blobs.X), fitted.labels_)
     assert_array_equal(fitted.predict(blobs.X[:1]), fitted.labels_[:1])
     assert_allclose(fitted.predict_proba(blobs.X).sum(axis=1), 1)
-    assert fitted.transform(blobs.X).shape == (len(blobs.X), 2)
-    assert len(fitted.get_feature_names_out()) == 2
+    assert fitted.transform(blobs.X).shape == (len(blobs.X), fitted.cluster_centers_.shape[1])
+    assert len(fitted.get_feature_names_out()) == fitted.cluster_centers_.shape[1]
 
 
 def test_the_same_seed_gives_the_same_bits_and_the_truth_changes_nothing(method, fitted, blobs):

@@ -15,6 +15,7 @@ from deccs.deep.spectralnet import (
     SpectralNet,
     affinity,
     contrastive_loss,
+    distances_to,
     neighbours,
     orthonormaliser,
     siamese_pairs,
@@ -23,6 +24,11 @@ from deccs.deep.spectralnet import (
 
 QUICK = {"n_clusters": 3, "layers": (8, 2), "n_steps": 30, "siamese_steps": 30, "batch_size": 32, "hidden": (16,),
          "pretraining": Pretraining(epochs=5, batch_size=32, learning_rate=1e-2), "random_state": 0}
+
+
+def graph(Z, n_neighbors, scale_neighbors):
+    index = neighbours(Z, n_neighbors)
+    return affinity(distances_to(Z, index), index, scale_neighbors)
 
 
 def as_it_is():
@@ -41,22 +47,29 @@ def rings():
 def test_neighbours_are_those_of_all_distances():
     Z = np.random.default_rng(0).normal(size=(50, 3))
     all_distances = np.linalg.norm(Z[:, None] - Z, axis=2) + np.diag(np.full(50, np.inf))
-    distances, index = neighbours(Z, 4)
+    index = neighbours(Z, 4)
     assert_array_equal(index, all_distances.argsort(axis=1)[:, :4])
-    assert_allclose(distances, np.sort(all_distances, axis=1)[:, :4])
-    assert neighbours(Z[:3], 20)[1].shape == (3, 2)                        # no more than there are
+    assert_allclose(distances_to(Z, index), np.sort(all_distances, axis=1)[:, :4])
+    assert neighbours(Z[:3], 20).shape == (3, 2)                           # no more than there are
 
 
 def test_affinity_by_hand():
     Z = np.array([[0.0], [1.0], [3.0]])                                    # nearest at 1, 1 and 2: the scales
-    W = affinity(*neighbours(Z, 1), scale_neighbors=1).toarray()
+    W = graph(Z, 1, scale_neighbors=1).toarray()
     one_way = np.exp(-4 / (2 * 1)) / 2                                     # the third's neighbour has another nearer
     assert_allclose(W, [[0, np.exp(-1), 0], [np.exp(-1), 0, one_way], [0, one_way, 0]])
 
 
+def test_the_scale_is_that_of_the_learned_distance():
+    """Neighbours by the embedding, nearest first; the siamese network may have put them in another order."""
+    distances, index = np.array([[3.0, 1.0], [3.0, 2.0], [1.0, 2.0]]), np.array([[1, 2], [0, 2], [0, 1]])
+    W = affinity(distances, index, scale_neighbors=1).toarray()            # scales 1, 2 and 1
+    assert_allclose(W, np.exp([[-np.inf, -9 / 2, -1], [-9 / 2, -np.inf, -4 / 2], [-1, -4 / 2, -np.inf]]))
+
+
 def test_affinity_is_symmetric_sparse_and_stands_equal_points():
     Z = np.repeat(np.random.default_rng(0).normal(size=(20, 2)), 5, axis=0)
-    W = affinity(*neighbours(Z, 6), scale_neighbors=3)                     # scales of 0: four others at the same place
+    W = graph(Z, 6, scale_neighbors=3)                     # scales of 0: four others at the same place
     assert (W != W.T).nnz == 0
     assert W.nnz <= 2 * 6 * len(Z)
     assert np.isfinite(W.data).all() and W.data.max() == 1
@@ -82,7 +95,7 @@ def test_spectral_loss_of_two_points_by_hand():
 
 def test_spectral_loss_of_drawn_pairs_is_the_sum_over_the_graph():
     rng = np.random.default_rng(0)
-    W = affinity(*neighbours(rng.normal(size=(30, 2)), 5), scale_neighbors=3)
+    W = graph(rng.normal(size=(30, 2)), 5, scale_neighbors=3)
     y = torch.from_numpy(rng.normal(size=(30, 2)))
     slow = sum(W[i, j] * float((y[i] - y[j]).square().sum()) for i in range(30) for j in range(30)) / W.sum()
     start, end = RandomWalk(W).pairs(100_000, 1, torch.Generator().manual_seed(0))
@@ -107,7 +120,7 @@ def test_a_batch_of_too_few_different_points_does_no_harm(y):
 
 def test_siamese_pairs_are_near_or_far_as_they_say():
     Z = np.random.default_rng(0).normal(size=(40, 2))
-    index = torch.from_numpy(neighbours(Z, 3)[1])
+    index = torch.from_numpy(neighbours(Z, 3))
     first, second, near = siamese_pairs(index, 500, torch.Generator().manual_seed(0))
     is_neighbour = (index[first] == second[:, None]).any(1)
     assert torch.equal(is_neighbour, near) and int(near.sum()) == 500

@@ -10,8 +10,11 @@ from deccs.deep.dec import DEC, IDEC
 from deccs.deep.deepect import DeepECT
 from deccs.deep.iec import IEC
 from deccs.deep.plain import AutoencoderClustering
+from deccs.deep.spectralnet import SpectralNet
 from deccs.deep.vade import VaDE
 
-METHODS = {"DEC": DEC, "IDEC": IDEC, "DCN": DCN, "VaDE": VaDE, "DeepECT": DeepECT}
+METHODS = {"DEC": DEC, "IDEC": IDEC, "DCN": DCN, "VaDE": VaDE, "DeepECT": DeepECT,
+           "SpectralNet": SpectralNet}
 
-__all__ = ["AGAE", "DCN", "DEC", "IDEC", "IEC", "METHODS", "AutoencoderClustering", "ConCURL", "DeepECT", "VaDE"]
+__all__ = ["AGAE", "DCN", "DEC", "IDEC", "IEC", "METHODS", "AutoencoderClustering", "ConCURL", "DeepECT", "SpectralNet",
+           "VaDE"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from scipy.special import softmax
 from sklearn.neighbors import NearestNeighbors
 from torch import nn
 
@@ -22,20 +23,21 @@ from deccs.training import Pretraining
 STEPS = 1_500  # of each network; the graph has at most sample_size points, so large data needs no more
 
 
-def neighbours(Z: np.ndarray, n_neighbors: int) -> tuple[np.ndarray, np.ndarray]:
-    """Distances and row numbers of the nearest other points, nearest first: both (n, at most n_neighbors)."""
+def neighbours(Z: np.ndarray, n_neighbors: int) -> np.ndarray:
+    """Row numbers of the nearest other points, nearest first: (n, d) -> (n, at most n_neighbors)."""
     search = NearestNeighbors(n_neighbors=min(n_neighbors, len(Z) - 1))  # a tree up to 15 columns, else blocks
-    return search.fit(Z).kneighbors()
+    return search.fit(Z).kneighbors(return_distance=False)
 
 
 def affinity(distances: np.ndarray, index: np.ndarray, scale_neighbors: int) -> sp.csr_array:
-    """W: exp(-d^2 / (s_i s_j)) between neighbours, where s_i is how far the scale_neighbors-th of i is; else 0.
+    """W: exp(-d^2 / (s_i s_j)) between neighbours, where s_i is the scale_neighbors-th distance of i; else 0.
 
     Symmetric and sparse: (n, n) with n_neighbors to 2 n_neighbors entries a row. A scale for each point, not
     the median over all, lets a dense and a thin cluster be equally well connected.
     """
     n_points, n_found = index.shape
-    scale = np.maximum(distances[:, min(scale_neighbors, n_found) - 1], 1e-12)          # (n,), 0 among equal points
+    scale = np.sort(distances, axis=1)[:, min(scale_neighbors, n_found) - 1]            # (n,)
+    scale = np.maximum(scale, 1e-12)                                                    # 0 among equal points
     weights = np.exp(-(distances**2) / (scale[:, None] * scale[index]))                 # (n, n_neighbors)
     starts = np.arange(0, n_points * n_found + 1, n_found)
     W = sp.csr_array((weights.ravel(), index.ravel(), starts), shape=(n_points, n_points))
@@ -95,6 +97,16 @@ class RandomWalk:
         return torch.searchsorted(self.reached, where, right=True) - 1
 
 
+def distances_to(places: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """From each point to those of its row in ``index``: (n, d), (n, m) -> (n, m), a column at a time.
+
+    >>> distances_to(np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[1], [0]]))
+    array([[5.],
+           [5.]])
+    """
+    return np.stack([np.linalg.norm(places - places[column], axis=1) for column in index.T], axis=1)
+
+
 def siamese_pairs(
     index: torch.Tensor, size: int, generator: torch.Generator
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -151,8 +163,10 @@ class SpectralNet(DeepClustering):
 
     1. On the pretrained embedding a siamese network learns a distance: nearest neighbours come together,
        other points move a margin apart.
-    2. Neighbours in that space make the affinity graph. The spectral network learns to give points that a
-       short walk on the graph joins the same output, while its outputs stay orthonormal.
+    2. Neighbours in the embedding make the affinity graph, its weights are Gaussians of the learned distance.
+       (Neighbours in the siamese space would be other ones: it may put points together that it never saw as
+       a pair, and a few such edges join two rings.) The spectral network learns to give points that a short
+       walk on the graph joins the same output, while its outputs stay orthonormal.
     3. k-means on the outputs gives the clusters.
 
     Three things are not as in the authors' program, each for better outputs with fewer steps:
@@ -173,7 +187,7 @@ class SpectralNet(DeepClustering):
     walk_length : int, default=16
         Steps between the two points of a pair.
     siamese_steps : int or "auto"
-        "auto" is 1,500. With 0 distances are those of the embedding.
+        "auto": as many as of the spectral network. With 0 distances are those of the embedding.
     siamese_neighbors : int
         Of a point that count as near.
     n_steps : int or "auto"
@@ -191,7 +205,8 @@ class SpectralNet(DeepClustering):
     ----------
     labels_, autoencoder_, scaler_ : as for :class:`deccs.DECCS`
     network_ : from the embedding to the spectral map, orthonormal on the sample
-    cluster_centers_ : (n_clusters, n_clusters), in the spectral map
+    cluster_centers_ : (n_clusters, n_clusters), in the spectral map, which is what ``transform`` gives
+    variance_ : of a coordinate within clusters; ``predict_proba`` takes each for a round Gaussian of it
     n_iter_ : steps trained
 
     Examples
@@ -211,7 +226,7 @@ class SpectralNet(DeepClustering):
         scale_neighbors: int = 10,
         walk_length: int = 16,
         siamese_steps: int | str = "auto",
-        siamese_neighbors: int = 3,
+        siamese_neighbors: int = 10,
         sample_size: int = 20_000,
         hidden: Sequence[int] = (128, 128),
         autoencoder: Autoencoder | tuple[Any, Any] | None = None,
@@ -264,8 +279,10 @@ class SpectralNet(DeepClustering):
         Z = embed_all(autoencoder, rows)                                                # (n_points, n_latent)
         Z = Z[draw_rows(len(Z), self.sample_size, generator_for(root, "sample"))]       # (n_sample, n_latent)
         standardise = Standardise(Z)
-        siamese = self._learn_distance(standardise(Z), root, on_progress)
-        W = affinity(*neighbours(siamese, self.n_neighbors), self.scale_neighbors)      # (n_sample, n_sample), sparse
+        self.n_iter_ = STEPS if self.n_steps == "auto" else int(self.n_steps)
+        index = neighbours(standardise(Z).numpy(), self.n_neighbors)                    # (n_sample, n_neighbors)
+        places = self._learn_distance(standardise(Z), index, root, on_progress)         # (n_sample, n_latent)
+        W = affinity(distances_to(places, index), index, self.scale_neighbors)          # (n_sample, n_sample), sparse
         spectral = self._learn_map(standardise(Z), RandomWalk(W), root, on_progress)
         with torch.no_grad():
             network = nn.Sequential(standardise, spectral).double()
@@ -274,19 +291,23 @@ class SpectralNet(DeepClustering):
             self.network_ = nn.Sequential(network, last).eval()
             Y = self.network_(Z.double())                                               # (n_sample, n_clusters)
         self.cluster_centers_ = first_centres(Y, self.n_clusters, root).double().numpy()
+        nearest = squared_distances(Y.numpy(), self.cluster_centers_).min(axis=1)       # (n_sample,)
+        self.variance_ = max(float(nearest.mean()) / self.n_clusters, 1e-12)
         self.autoencoder_ = autoencoder
 
-    def _learn_distance(self, Z: torch.Tensor, root: int, on_progress: Callable[[Progress], None]) -> np.ndarray:
-        """The points where the siamese network puts them: (n_sample, n_latent)."""
-        n_steps = STEPS if self.siamese_steps == "auto" else int(self.siamese_steps)
+    def _learn_distance(
+        self, Z: torch.Tensor, index: np.ndarray, root: int, on_progress: Callable[[Progress], None]
+    ) -> np.ndarray:
+        """Where the siamese network puts the points: (n_sample, n_latent)."""
+        n_steps = self.n_iter_ if self.siamese_steps == "auto" else int(self.siamese_steps)
         if not n_steps:
             return Z.numpy()
         network = feed_forward((Z.shape[1], *self.hidden, Z.shape[1]))
-        index = torch.from_numpy(neighbours(Z.numpy(), self.siamese_neighbors)[1])      # (n_sample, n_neighbors)
+        nearest = torch.from_numpy(index[:, : self.siamese_neighbors])                  # (n_sample, siamese_neighbors)
         generator = generator_for(root, "siamese pairs")
 
         def loss() -> torch.Tensor:
-            first, second, near = siamese_pairs(index, self.batch_size // 2, generator)
+            first, second, near = siamese_pairs(nearest, self.batch_size // 2, generator)
             squared = (network(Z[first]) - network(Z[second])).square().sum(1)
             return contrastive_loss(squared.clamp(min=1e-12).sqrt(), near)              # no slope at 0 without
 
@@ -306,7 +327,6 @@ class SpectralNet(DeepClustering):
             y = network(Z[torch.cat(pairs)]).double()                                   # (batch, n_clusters)
             return spectral_loss(*(y @ orthonormaliser(y)).chunk(2))
 
-        self.n_iter_ = STEPS if self.n_steps == "auto" else int(self.n_steps)
         minimise(loss, network, self.n_iter_, self.learning_rate, "SpectralNet", on_progress)
         return network
 
@@ -316,8 +336,7 @@ class SpectralNet(DeepClustering):
                 yield self.network_(torch.from_numpy(Z)).numpy()                        # network_ has doubles
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
-        """One for the nearest centre: the assignments are hard."""
-        return np.eye(self.n_clusters)[squared_distances(Z, self.cluster_centers_).argmin(axis=1)]
+        return softmax(-squared_distances(Z, self.cluster_centers_) / (2 * self.variance_), axis=1)
 
     @property
     def _n_features_out(self) -> int:
