@@ -190,11 +190,3 @@ def test_odd_settings_do_no_harm(trained, blobs, changes):
 def test_errors_say_what_was_given(blobs, changes, message):
     with pytest.raises(ValueError, match=message):
         SpectralNet(**(QUICK | changes)).fit(blobs.X)
-
-
-def test_pendigits():
-    data = datasets.load("pendigits")
-    X, y = data.X[:3_000], data.y[:3_000]
-    model = SpectralNet(10, layers=(100, 10), n_steps=300, siamese_steps=300, batch_size=512,
-                        pretraining=Pretraining(epochs=15), random_state=0)
-    assert scores.nmi(y, model.fit(X).labels_) > 0.72
