@@ -188,7 +188,7 @@ class SpectralNet(DeepClustering):
         Also the number of outputs.
     n_neighbors, scale_neighbors : int
         Of the graph; and which of them is as far away as the Gaussian affinity of a point is wide.
-    walk_length : int, default=16
+    walk_length : int, default=4
         Steps between the two points of a pair.
     siamese_steps : int or "auto"
         "auto": as many as of the spectral network. With 0 distances are those of the embedding.
@@ -228,7 +228,7 @@ class SpectralNet(DeepClustering):
         *,
         n_neighbors: int = 20,
         scale_neighbors: int = 10,
-        walk_length: int = 16,
+        walk_length: int = 4,
         siamese_steps: int | str = "auto",
         siamese_neighbors: int = 10,
         sample_size: int = 20_000,
