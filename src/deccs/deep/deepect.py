@@ -228,8 +228,9 @@ class DeepECT(DeepClustering):
         Steps between two splits. "auto": the tree is full after half of the steps.
     pruning_threshold : float, default=0.1
         A leaf goes when its running mean of points in a batch falls below.
-    lambda_cluster : float, default=1.0
-        Weight of the compression, against the mean squared error over columns.
+    lambda_cluster : float, default=5.0
+        Weight of the compression, in standard deviations of the pretrained embedding, against the mean squared
+        error over columns. The authors have 1 and some 60,000 steps.
     n_steps : int or "auto"
         "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
     learning_rate, batch_size
@@ -262,7 +263,7 @@ class DeepECT(DeepClustering):
         max_leaves: int | str = "auto",
         split_interval: int | str = "auto",
         pruning_threshold: float = 0.1,
-        lambda_cluster: float = 1.0,
+        lambda_cluster: float = 5.0,
         autoencoder: Autoencoder | tuple[Any, Any] | None = None,
         layers: Sequence[int] | str = "auto",
         dropout: float = 0.0,
@@ -311,7 +312,8 @@ class DeepECT(DeepClustering):
         n_steps, n_leaves, interval = self._lengths(len(rows))
         batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
         optimiser = torch.optim.Adam(autoencoder.parameters(), lr=self.learning_rate)
-        tree = sapling(embed_all(autoencoder, rows).to(rows.device))
+        Z = embed_all(autoencoder, rows)
+        tree, unit = sapling(Z.to(rows.device)), typical_deviation(Z)
         planted, total = None, torch.zeros(())
         for step in range(n_steps):
             if step % interval == 0 and len(tree.weights) < n_leaves:
@@ -319,14 +321,14 @@ class DeepECT(DeepClustering):
                 autoencoder.train()
             if tree.centres is not planted:                                       # other leaves, another optimiser
                 planted = tree.centres.requires_grad_()
-                mover = torch.optim.Adam([planted], lr=self.learning_rate)
+                mover = torch.optim.Adam([planted], lr=self.learning_rate * unit)
             x = rows[next(batches)]
             z = autoencoder.encoder(x)                                            # (batch, n_latent)
             leaf = nearest(z.detach(), tree.centres.detach())                     # (batch,)
             nodes = node_centres(tree.sides, tree.centres.detach(), tree.weights)
             loss = (
                 (autoencoder.decoder(z) - x).square().mean()
-                + self.lambda_cluster * compression_loss(z, leaf, tree.sides, nodes)
+                + self.lambda_cluster / unit * compression_loss(z, leaf, tree.sides, nodes)
                 + centre_loss(z, leaf, tree.centres)
             )
             for part in (optimiser, mover):
@@ -368,3 +370,12 @@ class DeepECT(DeepClustering):
 def sapling(Z: torch.Tensor) -> Growing:
     """A tree that is its root alone, at the mean of Z (n, n_latent)."""
     return Growing(torch.zeros(0, 1, device=Z.device), Z.mean(0, keepdim=True), torch.ones(1, device=Z.device))
+
+
+def typical_deviation(Z: torch.Tensor) -> float:
+    """The root of the mean variance of the columns; 1 where all points are one. Autoencoders choose it as they like.
+
+    >>> typical_deviation(torch.tensor([[1.0, 1.0], [-1.0, 3.0]]))        # variances 1 and 1
+    1.0
+    """
+    return float(Z.var(0, correction=0).mean().sqrt()) or 1.0
