@@ -48,6 +48,7 @@ ESTIMATORS = {
     "dcn": lambda: deep.DCN(3, **STEPS),
     "vade": lambda: deep.VaDE(3, **STEPS),
     "deepect": lambda: deep.DeepECT(3, **STEPS),
+    "spectralnet": lambda: deep.SpectralNet(3, **STEPS),
     "iec": lambda: deep.IEC(3, n_partitions=5),
     "agae": lambda: deep.AGAE(3, n_partitions=5, n_steps=5),
     "concurl": lambda: deep.ConCURL(3, n_steps=4, image_shape=(2, 2)),

@@ -143,19 +143,19 @@ def minimise(
             total, last = 0.0, step
 
 
-class Standardise(nn.Module):
-    """One mean per column, one deviation for all: distances keep their proportions."""
+def standardising(Z: torch.Tensor) -> nn.Linear:
+    """(n, d) -> a layer that brings Z to mean 0 and, with one number for all columns, to deviation 1.
 
-    mean: torch.Tensor         # (n_latent,)
-    deviation: torch.Tensor    # ()
-
-    def __init__(self, Z: torch.Tensor) -> None:
-        super().__init__()
-        self.register_buffer("mean", Z.mean(0))
-        self.register_buffer("deviation", (Z - Z.mean(0)).square().mean().sqrt().clamp(min=1e-12))
-
-    def forward(self, z: torch.Tensor) -> torch.Tensor:
-        return (z - self.mean) / self.deviation
+    >>> layer = standardising(torch.tensor([[1.0, 0.0], [5.0, 0.0]]))          # deviation: sqrt((4 + 4) / 4)
+    >>> layer(torch.tensor([[1.0, 0.0]])).detach()
+    tensor([[-1.4142,  0.0000]])
+    """
+    mean = Z.mean(0)
+    deviation = (Z - mean).square().mean().sqrt().clamp(min=1e-12)
+    layer = nn.utils.skip_init(nn.Linear, Z.shape[1], Z.shape[1]).requires_grad_(False)
+    layer.weight.copy_(torch.eye(Z.shape[1]) / deviation)
+    layer.bias.copy_(-mean / deviation)
+    return layer
 
 
 class SpectralNet(DeepClustering):
@@ -282,7 +282,7 @@ class SpectralNet(DeepClustering):
     ) -> None:
         Z = embed_all(autoencoder, rows)                                                # (n_points, n_latent)
         Z = Z[draw_rows(len(Z), self.sample_size, generator_for(root, "sample"))]       # (n_sample, n_latent)
-        standardise = Standardise(Z)
+        standardise = standardising(Z)
         self.n_iter_ = STEPS if self.n_steps == "auto" else int(self.n_steps)
         index = neighbours(standardise(Z).numpy(), self.n_neighbors)                    # (n_sample, n_neighbors)
         places = self._learn_distance(standardise(Z), index, root, on_progress)         # (n_sample, n_latent)

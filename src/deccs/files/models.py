@@ -28,6 +28,7 @@ ESTIMATORS = {
     "RandomProjectionEM": "deccs.consensus", "RandomProjectionFCM": "deccs.consensus",
     "AutoencoderClustering": "deccs.deep", "DEC": "deccs.deep", "IDEC": "deccs.deep", "DCN": "deccs.deep",
     "VaDE": "deccs.deep", "DeepECT": "deccs.deep", "IEC": "deccs.deep", "AGAE": "deccs.deep", "ConCURL": "deccs.deep",
+    "SpectralNet": "deccs.deep",
 }
 LISTENERS = ("callbacks", "checkpoint")  # parameters that belong to one session and mean nothing in another
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from deccs.files.values import Fields, ModelFileError, as_text
+from deccs.files.values import Fields, ModelFileError, as_text, register
 
 # The layers a file may ask for, and the attributes that are the arguments they are made with.
 LAYERS: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
@@ -118,3 +118,6 @@ def put_in(given: Any, autoencoder: Any) -> None:
             except RuntimeError as error:
                 raise ModelFileError(f"The {side} given is not the one that was saved: {error}") from error
             setattr(autoencoder, side, own.eval())
+
+
+register(nn.Sequential, take_network, make_network)
