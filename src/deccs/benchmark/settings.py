@@ -130,6 +130,6 @@ METHODS = {
     "AE+RP+FCM": Method(RP_FCM, embedded=True),
     **{name: Method(partial(deep_for, estimator)) for name, estimator in deep.METHODS.items()},
     # With the published training, some 100 times as long.
-    **{f"{name} paper": Method(partial(deep_for, deep.METHODS[name], **deep.PAPER_TRAINING))
+    **{f"{name} paper": Method(partial(deep_for, deep.METHODS[name], **deep.paper_training(name)))
        for name in ("DEC", "IDEC", "DCN", "VaDE")},
 }

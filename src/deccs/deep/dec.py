@@ -54,7 +54,8 @@ class DEC(DeepClustering):
     tol : float, default=0.001
         Training ends when fewer than this share of the labels changed since the last target.
     update_interval : int or "auto"
-        Steps between two targets. "auto": about one pass over the data, 140 at most (the authors' number).
+        Steps between two targets. "auto": about one pass over the data, at least 50, in which labels can change at
+        all, and 140 at most (the authors' number).
     learning_rate, batch_size
         Adam's.
     autoencoder, layers, dropout, pretraining, scale, device, random_state, verbose, callbacks
@@ -153,7 +154,7 @@ class DEC(DeepClustering):
         """Steps at most, and between two targets."""
         per_pass = math.ceil(n_points / self.batch_size)
         n_steps = default_steps(n_points, self.batch_size) if self.n_steps == "auto" else int(self.n_steps)
-        return n_steps, min(140, per_pass) if self.update_interval == "auto" else int(self.update_interval)
+        return n_steps, max(50, min(140, per_pass)) if self.update_interval == "auto" else int(self.update_interval)
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         q = 1 / (1 + squared_distances(Z, self.cluster_centers_))
