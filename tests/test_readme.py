@@ -16,10 +16,11 @@ def test_the_table_is_that_of_the_records():
     assert text == table.put_into(text, rows), "run: python -m deccs.benchmark --page README.md"
 
 
-def test_the_table_of_consensus_functions_is_that_of_the_records():
-    text = (ROOT / "docs" / "consensus.md").read_text()
-    rows = table.consensus_markdown(records.read(ROOT / "results" / "consensus.jsonl"))
-    command = "python -m deccs.benchmark --out results/consensus.jsonl --page docs/consensus.md"
+@pytest.mark.parametrize("name", ["consensus", "deep"])
+def test_the_tables_of_other_methods_are_those_of_the_records(name):
+    text = (ROOT / "docs" / f"{name}.md").read_text()
+    rows = table.consensus_markdown(records.read(ROOT / "results" / f"{name}.jsonl"))
+    command = f"python -m deccs.benchmark --out results/{name}.jsonl --page docs/{name}.md"
     assert text == table.put_into(text, rows), f"run: {command}"
 
 
@@ -41,7 +42,10 @@ def code_blocks(path):
     return [part.split("```")[0] for part in path.read_text().split("```python\n")[1:]]
 
 
-@pytest.mark.parametrize("block", [*code_blocks(ROOT / "README.md"), *code_blocks(ROOT / "docs" / "consensus.md")])
+PAGES = [ROOT / "README.md", ROOT / "docs" / "consensus.md", ROOT / "docs" / "deep.md"]
+
+
+@pytest.mark.parametrize("block", [block for page in PAGES for block in code_blocks(page)])
 def test_the_readme_s_python_runs(block, monkeypatch, tmp_path):
     """On a small part of the data and with few steps; the calls are the README's own."""
     import deccs
