@@ -10,8 +10,9 @@ export DECCS_DATA ?= $(wildcard ../shared/data)
 run: $(STAMP)
 	DECCS_DATA= $(BIN)/deccs demo --out out
 
+# Two processes of one thread each: most tests are too small for two threads.
 test: lint
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -m slow
