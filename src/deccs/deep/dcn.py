@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from deccs.autoencoder import Autoencoder
-from deccs.deep.template import DeepClustering, default_steps, embed_all, first_centres, squared_distances
+from deccs.deep.template import DeepClustering, default_rate, default_steps, embed_all, first_centres, squared_distances
 from deccs.progress import Progress
 from deccs.rows import Rows
 from deccs.seeds import generator_for
@@ -51,8 +51,9 @@ class DCN(DeepClustering):
         Weight of half the squared distance to the centre, against the mean squared error over columns.
     n_steps : int or "auto"
         "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
-    learning_rate, batch_size
-        Adam's.
+    learning_rate : float or "auto"
+        Adam's. "auto": see :func:`deccs.deep.template.default_rate`.
+    batch_size : int, default=256
     autoencoder, layers, dropout, pretraining, scale, device, random_state, verbose, callbacks
         As for :class:`deccs.deep.DEC`.
 
@@ -74,7 +75,7 @@ class DCN(DeepClustering):
         pretraining: Pretraining | None = None,
         n_steps: int | str = "auto",
         batch_size: int = 256,
-        learning_rate: float = 1e-3,
+        learning_rate: float | str = "auto",
         scale: str | None = "auto",
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -102,7 +103,8 @@ class DCN(DeepClustering):
         centres = first_centres(embed_all(autoencoder, rows), self.n_clusters, root).to(rows.device)
         # Each centre starts as the mean of a batch's worth of points, lest the first ones throw it about.
         counts = torch.full((self.n_clusters,), 100.0, device=rows.device)
-        optimiser = torch.optim.Adam(autoencoder.parameters(), lr=self.learning_rate)
+        rate = default_rate(autoencoder) if self.learning_rate == "auto" else float(self.learning_rate)
+        optimiser = torch.optim.Adam(autoencoder.parameters(), lr=rate)
         batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
         n_steps = default_steps(len(rows), self.batch_size) if self.n_steps == "auto" else int(self.n_steps)
         autoencoder.train()

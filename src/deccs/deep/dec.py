@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from deccs.autoencoder import Autoencoder
-from deccs.deep.template import DeepClustering, default_steps, embed_all, first_centres, squared_distances
+from deccs.deep.template import DeepClustering, default_rate, default_steps, embed_all, first_centres, squared_distances
 from deccs.progress import Progress
 from deccs.rows import Rows
 from deccs.seeds import generator_for
@@ -56,8 +56,9 @@ class DEC(DeepClustering):
     update_interval : int or "auto"
         Steps between two targets. "auto": about one pass over the data, at least 50, in which labels can change at
         all, and 140 at most (the authors' number).
-    learning_rate, batch_size
-        Adam's.
+    learning_rate : float or "auto"
+        Adam's. "auto": see :func:`deccs.deep.template.default_rate`; 0.001 for IDEC.
+    batch_size : int, default=256
     autoencoder, layers, dropout, pretraining, scale, device, random_state, verbose, callbacks
         As for :class:`deccs.DECCS`; callbacks get ``on_progress``.
 
@@ -88,7 +89,7 @@ class DEC(DeepClustering):
         pretraining: Pretraining | None = None,
         n_steps: int | str = "auto",
         batch_size: int = 256,
-        learning_rate: float = 1e-3,
+        learning_rate: float | str = "auto",
         tol: float = 1e-3,
         update_interval: int | str = "auto",
         scale: str | None = "auto",
@@ -118,7 +119,8 @@ class DEC(DeepClustering):
     ) -> None:
         centres = nn.Parameter(first_centres(embed_all(autoencoder, rows), self.n_clusters, root).to(rows.device))
         trained = autoencoder if self.reconstructs else autoencoder.encoder
-        optimiser = torch.optim.Adam([*trained.parameters(), centres], lr=self.learning_rate)
+        rate = default_rate(autoencoder) if self.learning_rate == "auto" else float(self.learning_rate)
+        optimiser = torch.optim.Adam([*trained.parameters(), centres], lr=rate)
         batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
         n_steps, interval = self._lengths(len(rows))
         labels, total, last = None, torch.zeros(()), 0

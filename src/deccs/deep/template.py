@@ -22,7 +22,7 @@ from deccs.inputs import as_table, output_dtype
 from deccs.progress import Display, Progress, tell
 from deccs.rows import Rows, fit_scaler
 from deccs.seeds import root_seed, seed_for, torch_seeded
-from deccs.training import Pretraining, threads_for
+from deccs.training import TINY, Pretraining, threads_for
 
 
 class DeepClustering(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -124,6 +124,16 @@ def default_steps(n_points: int, batch_size: int) -> int:
     (1000, 1110, 4000)
     """
     return min(4_000, max(1_000, 30 * math.ceil(n_points / batch_size)))
+
+
+def default_rate(network: Autoencoder) -> float:
+    """Adam's: 0.001 for a tiny network, 0.0001 above.
+
+    An output moves by about rate times width in a step. Where no reconstruction holds the embedding, that of the
+    large network is thrown about at 0.001: DEC on USPS ends at 0.74, at 0.0001 and in half the steps at 0.80.
+    """
+    n_parameters = sum(parameter.numel() for parameter in network.parameters())
+    return 1e-3 if n_parameters <= TINY else 1e-4
 
 
 def embed_all(autoencoder: Autoencoder, rows: Rows) -> torch.Tensor:
