@@ -1,0 +1,142 @@
+"""Figures of two clusters that no line separates: 4 (rings with one centre) and 9 (half of the members at chance)."""
+
+from __future__ import annotations
+
+from functools import cache as kept
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LogisticRegression
+
+from deccs import datasets
+from deccs.autoencoder import Autoencoder
+from deccs.benchmark.figures.boundaries import plot_boundary
+from deccs.benchmark.figures.members import member_grid
+from deccs.benchmark.figures.parts import claim, in_words, save
+from deccs.benchmark.figures.synth import member_ari, same_and_perfect
+from deccs.benchmark.records import Record
+from deccs.ensemble import Agglomerative, Member, default_members
+from deccs.estimator import DECCS
+from deccs.plots import INK, PALETTE, TEXT, new_figure, scatter
+from deccs.rounds import Consensus, RoundSettings, learn_consensus
+from deccs.rows import Rows, fit_scaler
+from deccs.scores import nmi
+from deccs.seeds import seed_for
+from deccs.training import Pretraining, initial_autoencoder, pretrain
+
+LAYERS = (20, 20, 2)         # the paper's network for SYNTH
+OBJECTIVES = {               # panel -> weights of CE and cons
+    "CE": (1.0, 0.0),
+    "cons": (0.0, 1.0),
+    "CE + cons": (1.0, 1.0),
+}
+
+
+def draw_fig4(
+    records: list[Record], out: Path, *, seed: int = 0, quick: bool = False, cache: Path | None = None
+) -> dict[str, Any]:
+    X, truth = datasets.make_rings(100 if quick else 300, random_state=seed)
+    rows = Rows(X, fit_scaler(X))
+    root = seed_for(seed, "rings")
+    autoencoder = initial_autoencoder(rows, LAYERS, 0.0, root)
+    pretrain(autoencoder, rows, Pretraining(epochs=20 if quick else 100, batch_size=64, learning_rate=1e-2,
+                                            input_noise=0.0), root)
+    figure = new_figure(10, 2.8)
+    panels = figure.subplots(1, 4)
+    scatter(panels[0], X, truth, title="(a)  Data")
+    centres(panels[0], X, truth)
+    numbers: dict[str, dict[str, float]] = {}
+    for ax, letter, (name, weights) in zip(panels[1:], "bcd", OBJECTIVES.items(), strict=True):
+        found = one_update(autoencoder, rows, truth, *weights, n_steps=40 if quick else 400, root=root)
+        first, Z = found.rounds[0].Z, found.rounds[-1].Z                        # (n_points, 2)
+        scatter(ax, Z, truth, title=f"({letter})  {name}")
+        centres(ax, Z, truth)
+        if weights[0]:
+            plot_boundary(ax, found.classifiers)
+        numbers[name] = rings_apart(Z, truth, scale=float(first.std()))
+        ax.set_xlabel(f"k-means NMI {numbers[name]['kmeans_nmi']:.2f}", fontsize=TEXT, color=INK)
+    save(figure, out, "fig4")
+    ce, cons, both = numbers.values()
+    return {**numbers, "claims": [
+        claim("Cross-entropy alone makes the rings linearly separable, but k-means does not find them.",
+              ce["linear_accuracy"] > 0.99 and ce["kmeans_nmi"] < 0.95,
+              f"linear accuracy {ce['linear_accuracy']:.2f}, k-means NMI {ce['kmeans_nmi']:.2f}"),
+        claim("The consensus loss alone merges the two rings.",
+              cons["gap"] < 0.2 and cons["spread"] < 0.5,
+              f"distance of the centres {cons['gap']:.2f}, spread {cons['spread']:.2f} (first embedding: 1)"),
+        claim("Both together separate the rings and make them compact: k-means finds them.",
+              both["kmeans_nmi"] > 0.95 and both["gap"] > both["spread"],
+              f"k-means NMI {both['kmeans_nmi']:.2f}, distance of the centres {both['gap']:.2f}, "
+              f"spread {both['spread']:.2f}"),
+    ]}
+
+
+def one_update(
+    autoencoder: Autoencoder, rows: Rows, truth: np.ndarray, lambda_ce: float, lambda_cons: float, *, n_steps: int,
+    root: int,
+) -> Consensus:
+    """One round with two members that know the rings: they agree, and only the losses act."""
+    members: list[Member] = [("one", truth), ("other", truth)]
+    settings = RoundSettings(
+        n_rounds=1, n_steps=n_steps, learning_rate=0.05, lambda_ce=lambda_ce, lambda_cons=lambda_cons, lambda_rec=0.0,
+        ramp_up=False, sample_size=1.0, patience=100,
+    )
+    return learn_consensus(autoencoder, rows, members, settings, root)
+
+
+def centres(ax: Any, points: np.ndarray, truth: np.ndarray) -> None:
+    """The mean of each class: a dot and, because they may coincide, a cross."""
+    for label, marker in enumerate("oX"):
+        x, y = points[truth == label].mean(axis=0)
+        ax.plot(x, y, marker, ms=9 - 2 * label, color=PALETTE[label], mec="white", mew=1, zorder=5)
+
+
+def rings_apart(Z: np.ndarray, truth: np.ndarray, scale: float) -> dict[str, float]:
+    """How far two classes are apart: distance of their centres and spread around them, and who can tell them."""
+    one, other = Z[truth == 0], Z[truth == 1]
+    within = np.concatenate([one - one.mean(axis=0), other - other.mean(axis=0)])
+    standard = (Z - Z.mean(axis=0)) / max(float(Z.std()), 1e-12)
+    line = LogisticRegression(C=1e4, max_iter=1000).fit(standard, truth)
+    labels = KMeans(2, n_init=10, random_state=0).fit_predict(standard)
+    return {
+        "gap": float(np.linalg.norm(one.mean(axis=0) - other.mean(axis=0)) / scale),
+        "spread": float(np.sqrt(np.square(within).sum(axis=1).mean()) / scale),
+        "linear_accuracy": float(line.score(standard, truth)),
+        "kmeans_nmi": nmi(truth, labels),
+    }
+
+
+@kept
+def fit_nonlinear(seed: int, quick: bool) -> tuple[DECCS, np.ndarray]:
+    """DECCS on two nested half rings, and their true classes; single linkage as for the paper's synthetic data."""
+    X, truth = datasets.make_nonlinear(120 if quick else 500, random_state=seed)
+    members = [(name, Agglomerative(2, linkage="single") if name == "agglomerative" else clusterer)
+               for name, clusterer in default_members(2)]
+    fewer = {"n_rounds": 1, "n_init": 1, "n_steps": 60, "pretraining": Pretraining(epochs=40)} if quick else {}
+    model = DECCS(2, members=members, layers=LAYERS, scale=None, random_state=seed_for(seed, "nonlinear"), **fewer)
+    return model.fit(X), truth
+
+
+def draw_fig9(
+    records: list[Record], out: Path, *, seed: int = 0, quick: bool = False, cache: Path | None = None
+) -> dict[str, Any]:
+    model, truth = fit_nonlinear(seed, quick)
+    figure = new_figure(10, 5)
+    member_grid(figure, truth, model.rounds_, model.best_round_)
+    save(figure, out, "fig9")
+    first, last = model.rounds_[0], model.rounds_[model.best_round_]
+    before, after = member_ari(first, truth), member_ari(last, truth)
+    at_chance = [name for name, value in before.items() if abs(value) < 0.1]
+    perfect = [name for name, value in before.items() if value > 0.99]
+    return {
+        "autoencoder": before, "consensus_representation": after, "at_chance_before": at_chance,
+        "agreement": [first.agreement, last.agreement],
+        "claims": [claim(
+            "With half of the members no better than chance and the others perfect, all are perfect on the consensus "
+            "representation.",
+            len(at_chance) == len(perfect) == 2 and same_and_perfect(last, after),
+            f"ARI {in_words(before)} before; {in_words(after)} after",
+        )],
+    }
