@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from deccs.benchmark.experiments import (
-    ALL, CLASSICAL, DECCS_ROW, IMAGES, LAMBDA_ROWS, LAMBDAS, STUDIED, TABLES, Cell, Row, ablation,
+    ALL,
+    CLASSICAL,
+    DECCS_ROW,
+    IMAGES,
+    LAMBDA_ROWS,
+    LAMBDAS,
+    STUDIED,
+    TABLES,
+    Cell,
+    Row,
+    ablation,
 )
 from deccs.benchmark.results import Results
 
@@ -44,14 +57,19 @@ class Verdict:
         return PENDING if any(finding.holds is None for finding in self.findings) else HOLDS
 
 
+def word_for(holds: bool | None) -> str:
+    return PENDING if holds is None else HOLDS if holds else FAILS
+
+
 def mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def compared(about: str, values: Mapping[str, float | None], holds: Callable[[], bool]) -> Finding:
-    """The figures, and whether it holds if none is missing."""
-    words = ", ".join(f"{name} {'pending' if value is None else format(value, '.3f')}" for name, value in values.items())
-    return Finding(about, None if any(value is None for value in values.values()) else holds(), words)
+def compared(about: str, values: Mapping[str, float | None], holds: Callable[[list[float]], bool]) -> Finding:
+    """The figures, and whether it holds of them if none is missing."""
+    known = [value for value in values.values() if value is not None]
+    words = ", ".join(f"{name} {PENDING if value is None else f'{value:.3f}'}" for name, value in values.items())
+    return Finding(about, holds(known) if len(known) == len(values) else None, words)
 
 
 def mean_scores(results: Results, rows: Iterable[Row], dataset: str, score: str = "nmi") -> dict[str, float | None]:
@@ -63,16 +81,16 @@ def agreement_rises(results: Results) -> list[Finding]:
     for dataset in STUDIED:
         values = {f"{value:g}": mean(last_agreement(results, row, dataset))
                   for value, row in zip(LAMBDAS, LAMBDA_ROWS[0], strict=True)}
-        found.append(compared(dataset, values, lambda v=values: rising(list(v.values()))))
+        found.append(compared(dataset, values, rising))
     return found
 
 
-def rising(values: Sequence[Any]) -> bool:
+def rising(values: Sequence[float]) -> bool:
     """
     >>> rising([0.7, 0.8, 0.795, 0.9]), rising([0.7, 0.9, 0.8]), rising([0.7, 0.7])
     (True, False, False)
     """
-    steps = all(later >= earlier - SAME for earlier, later in zip(values, values[1:], strict=False))
+    steps = all(later >= earlier - SAME for earlier, later in pairwise(values))
     return steps and values[-1] > values[0]
 
 
@@ -84,12 +102,17 @@ def nmi_falls(results: Results) -> list[Finding]:
     found = []
     for rec, rows in LAMBDA_ROWS.items():
         for dataset in STUDIED:
-            values = {f"{value:g}": mean(results.scores(row, dataset)) for value, row in zip(LAMBDAS, rows, strict=True)}
-            found.append(compared(f"{dataset}, lambda_rec = {rec}", values, lambda v=values: falls(list(v.values()))))
+            values = {f"{value:g}": mean(results.scores(row, dataset))
+                      for value, row in zip(LAMBDAS, rows, strict=True)}
+            found.append(compared(f"{dataset}, lambda_rec = {rec}", values, falls))
     return found
 
 
-def falls(values: Sequence[Any]) -> bool:
+def falls(values: Sequence[float]) -> bool:
+    """
+    >>> falls([0.8, 0.9, 0.85]), falls([0.8, 0.9, 0.895])
+    (True, False)
+    """
     return values[-1] < max(values[:-1]) - SAME
 
 
@@ -98,13 +121,11 @@ def together_beat_alone(results: Results) -> list[Finding]:
     for rec in ("", " + rec"):
         for dataset in ALL:
             rows = [ablation(f"{terms}{rec}") for terms in ("cons", "CE", "cons + CE")]
-            values = mean_scores(results, rows, dataset)
-            found.append(compared(dataset, values, lambda v=values: is_best(list(v.values()))))
+            found.append(compared(dataset, mean_scores(results, rows, dataset), last_is_best))
     return found
 
 
-def is_best(values: Sequence[Any]) -> bool:
-    """Whether the last is above all others."""
+def last_is_best(values: Sequence[float]) -> bool:
     return values[-1] > max(values[:-1])
 
 
@@ -112,25 +133,24 @@ def no_effect(table: str) -> Callable[[Results], list[Finding]]:
     def check(results: Results) -> list[Finding]:
         found = []
         for dataset in STUDIED:
-            rows = TABLES[table].rows
-            values = mean_scores(results, rows, dataset)
-            deviation = max((float(np.std(results.scores(row, dataset))) for row in rows if values[row.label]), default=0)
-            found.append(compared(dataset, values, lambda v=values, d=deviation: spread(v.values()) <= max(SAME, d)))
+            scores = {row.label: results.scores(row, dataset) for row in TABLES[table].rows}
+            deviation = max((float(np.std(values)) for values in scores.values() if values), default=0.0)
+            within = partial(spread_within, most=max(SAME, deviation))
+            found.append(compared(dataset, {label: mean(values) for label, values in scores.items()}, within))
         return found
     return check
 
 
-def spread(values: Iterable[Any]) -> float:
+def spread_within(values: Sequence[float], most: float) -> bool:
     """
-    >>> spread([0.5, 0.75, 0.625])
-    0.25
+    >>> spread_within([0.86, 0.87], 0.01), spread_within([0.5, 0.75, 0.625], 0.2)
+    (True, False)
     """
-    known = list(values)
-    return round(max(known) - min(known), 9)
+    return round(max(values) - min(values), 9) <= most
 
 
 def agreement_stable(results: Results) -> list[Finding]:
-    return [stable_from(results, dataset, 8, lambda this: this["agreement"]) for dataset in ("pendigits", "har", "mnist")]
+    return [stable_from(results, dataset, 8, itemgetter("agreement")) for dataset in ("pendigits", "har", "mnist")]
 
 
 def nmi_stable(results: Results) -> list[Finding]:
@@ -147,16 +167,17 @@ def stable_from(results: Results, dataset: str, first: int, value: Callable[[Any
     if not runs:
         return Finding(dataset, None, "pending")
     length = max(first + 1, *map(len, runs))
-    curve = np.mean([run + run[-1:] * (length - len(run)) for run in runs], axis=0)      # (n_rounds,)
-    words = f"round {first}: {curve[first]:.3f}, then {curve[first:].min():.3f} to {curve[first:].max():.3f} (n {len(runs)})"
-    return Finding(dataset, spread(curve[first:]) <= STABLE, words)
+    curve = np.mean([run + run[-1:] * (length - len(run)) for run in runs], axis=0).tolist()      # (n_rounds,)
+    rest = curve[first:]
+    words = f"round {first}: {rest[0]:.3f}, from there on {min(rest):.3f} to {max(rest):.3f}, n {len(runs)}"
+    return Finding(dataset, spread_within(rest, STABLE), words)
 
 
 def autoencoder_helps(results: Results) -> list[Finding]:
     found = []
     for method in CLASSICAL:
-        values = mean_scores(results, [Row(name, name) for name in (method, f"AE+{method}")], "mice")
-        found.append(compared(method, values, lambda v=values: is_best(list(v.values()))))
+        rows = [Row(name, name) for name in (method, f"AE+{method}")]
+        found.append(compared(method, mean_scores(results, rows, "mice"), last_is_best))
     return found
 
 
@@ -186,11 +207,8 @@ def applies_not(row: Row, dataset: str) -> bool:
 
 
 def ahead_of_concurl(results: Results) -> list[Finding]:
-    found = []
-    for dataset in IMAGES:
-        values = mean_scores(results, [Row("ConCURL", "ConCURL"), DECCS_ROW], dataset)
-        found.append(compared(dataset, values, lambda v=values: is_best(list(v.values()))))
-    return found
+    rows = [Row("ConCURL", "ConCURL"), DECCS_ROW]
+    return [compared(dataset, mean_scores(results, rows, dataset), last_is_best) for dataset in IMAGES]
 
 
 def only_spectralnet_ahead(results: Results) -> list[Finding]:
@@ -210,7 +228,7 @@ def half_at_chance(results: Results) -> list[Finding]:
     words = "; ".join(f"{when}: " + ", ".join(f"{name} {value:.2f}" for name, value in values.items())
                       for when, values in (("at first", first), ("in the end", last)))
     return [Finding("nonlinear", 2 * at_chance >= len(first) and min(last.values()) > 1 - SAME,
-                    f"{words} (n {len(found)})")]
+                    f"{words}, n {len(found)}")]
 
 
 CLAIMS: list[tuple[str, str, Callable[[Results], list[Finding]]]] = [
@@ -235,3 +253,13 @@ CLAIMS: list[tuple[str, str, Callable[[Results], list[Finding]]]] = [
 
 def check_all(results: Results) -> list[Verdict]:
     return [Verdict(claim, rule, check(results)) for claim, rule, check in CLAIMS]
+
+
+def in_words(verdicts: Sequence[Verdict]) -> str:
+    """A line a claim, and below it one for each data set."""
+    lines = []
+    for verdict in verdicts:
+        lines.append(f"{verdict.status:8}  {verdict.claim} ({verdict.rule})")
+        lines += [f"{'':10}{finding.about}: {word_for(finding.holds)} ({finding.figures})"
+                  for finding in verdict.findings]
+    return "\n".join(lines)

@@ -83,6 +83,19 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
+def summary(record: Record) -> str:
+    """What came of a run, in a line."""
+    if record["status"] != "ok":
+        return f"{record['status']}: {record.get('error', '')}"
+    values = record["scores"]
+    words = [f"NMI {values['nmi']:.3f}  ARI {values['ari']:.3f}  accuracy {values['accuracy']:.3f}"]
+    if "agreement" in values:
+        words.append(f"agreement {values['agreement']:.3f}")
+    if "best_round" in record:
+        words.append(f"in round {record['best_round']}")
+    return "  ".join([*words, f"{record['seconds']['total']:.0f} s", f"{record['peak_memory_mb']:.0f} MB"])
+
+
 def carry_out_all(
     runs: Sequence[Run], out: Path, workers: Workers, expected: Expected, tell: Callable[[Record], None],
     console: Console,

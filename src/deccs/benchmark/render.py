@@ -61,13 +61,13 @@ def markdown_cell(result: Result, place: str) -> str:
     """
     around = {"best": "**", "second": "_"}.get(place, "")
     number = f"{around}{markdown_escape(result.number)}{around}{OLD if result.outdated else ''}"
-    return f"{number} ({', '.join(aside(result))})"
+    return f"{number}{beside(result)}"
 
 
-def aside(result: Result) -> list[str]:
-    """What stands beside the number: runs, the paper's figure and the mark."""
+def beside(result: Result) -> str:
+    """Runs, the paper's figure and the mark."""
     paper = f"paper {result.paper} {SIGNS[result.mark]}".rstrip()
-    return [words for words in (result.runs, paper) if words]
+    return f" ({', '.join(words for words in (result.runs, paper) if words)})"
 
 
 def markdown_escape(text: str) -> str:
@@ -114,8 +114,8 @@ def latex_cell(result: Result, place: str) -> str:
     command = {"best": r"\textbf", "second": r"\underline"}.get(place, "")
     number = latex_escape(result.number)
     number = f"{command}{{{number}}}" if command else number
-    beside = latex_escape((OLD if result.outdated else "") + f" ({', '.join(aside(result))})")
-    return rf"{number}{{\tiny {beside.strip()}}}"
+    small = latex_escape((OLD if result.outdated else "") + beside(result))
+    return rf"{number}{{\tiny{small}}}"
 
 
 def html(experiment: Experiment, table: Table) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import ttest_ind
+from scipy.stats import ttest_ind_from_stats
 
 from deccs.benchmark.experiments import DECCS_ROW, Cell, Experiment, Row, cells
 from deccs.benchmark.grid import Expected, counts, duration
@@ -156,9 +156,10 @@ def welch(ours: tuple[float, ...], theirs: tuple[float, ...]) -> float | None:
     >>> round(welch((0.8, 0.9), (0.5, 0.6)), 3), welch((0.8,), (0.5, 0.6))
     (0.051, None)
     """
-    if min(len(ours), len(theirs)) < 2 or np.std(ours) + np.std(theirs) == 0:
+    if min(len(ours), len(theirs)) < 2 or np.std(ours) + np.std(theirs) < 1e-9:
         return None
-    return float(ttest_ind(ours, theirs, equal_var=False).pvalue)
+    samples = [value for sample in (ours, theirs) for value in (np.mean(sample), np.std(sample, ddof=1), len(sample))]
+    return float(ttest_ind_from_stats(*samples, equal_var=False).pvalue)
 
 
 def comparisons(experiment: Experiment, table: Mapping[tuple[str, str], Result]) -> list[Comparison]:

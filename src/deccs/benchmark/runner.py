@@ -71,7 +71,8 @@ def load(name: str) -> datasets.Dataset:
         return datasets.load(name)
     X, y = datasets.make_nonlinear(random_state=0)
     X = X.astype(np.float32)
-    return datasets.Dataset(name, X, y, *X.shape, TOYS[name].k, None, "generated", content_sha256(X, y))
+    n, d = X.shape
+    return datasets.Dataset(name, X, y, n, d, TOYS[name].k, None, "generated", content_sha256(X, y))
 
 
 def settings_record(model: Any) -> dict[str, Any]:
