@@ -459,7 +459,7 @@ def reproduce(
     cache: Annotated[Path | None, typer.Option(metavar="DIR", show_default=False, help=(
         "Pretrained autoencoders, shared by all methods of a seed. (default: autoencoders in --out)"))] = None,
     again: Annotated[bool, typer.Option("--again", help="Also repeat runs that failed.")] = False,
-    page_only: Annotated[bool, typer.Option("--page-only", help="Run and fit nothing: from the records alone.")] = False,
+    page_only: Annotated[bool, typer.Option("--page-only", help="Run nothing: from the records alone.")] = False,
 ) -> None:
     """The paper's tables, figures and studies with our numbers beside the printed ones.
 

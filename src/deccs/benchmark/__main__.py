@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from deccs.benchmark import records, table
-from deccs.benchmark.grid import Expected, carry_out_all, missing, summary
+from deccs.benchmark.grid import carry_out_missing, summary
 from deccs.benchmark.processes import Workers
 from deccs.benchmark.runner import Run
 from deccs.benchmark.settings import METHODS, PAPER
@@ -57,9 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
         if unknown:
             raise SystemExit(f"--set: {type(model).__name__} has no parameter {', '.join(unknown)}.")
     console = Console()
-    there = records.read_all([given.out])
-    todo = missing([Run(given.experiment, method, name, repetition, changes_from(given.set)) for name in given.dataset
-                    for repetition in range(given.seeds) for method in given.method], there, again=True)
+    runs = [Run(given.experiment, method, name, repetition, changes_from(given.set)) for name in given.dataset
+            for repetition in range(given.seeds) for method in given.method]
     failed = []
 
     def tell(record: records.Record) -> None:
@@ -68,8 +67,9 @@ def main(arguments: list[str] | None = None) -> int:
         console.print(f"{record['dataset']} {record['method']} {record['repetition']}: {summary(record)}",
                       highlight=False)
 
-    if todo:
-        carry_out_all(todo, given.out, Workers(given.jobs, given.cache), Expected(there), tell, console)
+    if runs:
+        workers = Workers(given.jobs, given.cache)
+        carry_out_missing(runs, lambda: records.read_all([given.out]), given.out, workers, tell, console, again=True)
     made = records.read_all([given.out])
     deccs = any(record["method"].startswith("DECCS") for record in made)
     rows = (table.markdown if deccs else table.consensus_markdown)(made, given.experiment)

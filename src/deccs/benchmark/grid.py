@@ -25,19 +25,27 @@ def counts(record: Record, *, failed_too: bool = True) -> bool:
     return current and (record["status"] == "ok" or (failed_too and record["status"] == "failed"))
 
 
-def missing(wanted: Iterable[Run], there: Iterable[Record], *, again: bool = False) -> list[Run]:
-    """The runs that have no record. One that failed has; ``again`` asks for it once more."""
-    known: dict[tuple[str, str, str, int], list[Record]] = defaultdict(list)
-    for record in there:
-        if counts(record, failed_too=not again):
-            known[record["experiment"], record["method"], record["dataset"], record["repetition"]].append(record)
+class Known:
+    """The runs that have a record. One that failed has, unless ``again`` asks for it once more."""
 
-    def is_there(header: Record) -> bool:
-        place = header["experiment"], header["method"], header["dataset"], header["repetition"]
-        return any(records.same_run(record, header) for record in known[place])
+    def __init__(self, there: Iterable[Record], *, again: bool = False) -> None:
+        self.places: dict[tuple[str, str, str, int], list[Record]] = defaultdict(list)
+        for record in there:
+            if counts(record, failed_too=not again):
+                self.places[place(record)].append(record)
 
+    def has(self, header: Record) -> bool:
+        return any(records.same_run(record, header) for record in self.places[place(header)])
+
+
+def place(record: Record) -> tuple[str, str, str, int]:
+    return record["experiment"], record["method"], record["dataset"], record["repetition"]
+
+
+def missing(wanted: Iterable[Run], known: Known) -> list[Run]:
+    """The runs that lack a record, each once."""
     once = {(run.experiment, run.method, run.dataset, run.repetition): run for run in wanted}
-    return [run for run in once.values() if not all(map(is_there, headers(run)))]
+    return [run for run in once.values() if not all(map(known.has, headers(run)))]
 
 
 class Expected:
@@ -61,10 +69,13 @@ class Expected:
             return known[min(larger)]
         return known[max(known)] * size / max(known) if known else None
 
-    def of_all(self, runs: Sequence[Run]) -> tuple[float, int]:
-        """Seconds of all whose time is known, and how many are not."""
+    def words(self, runs: Sequence[Run], jobs: int) -> str:
+        """How long they take, ``jobs`` at the same time: "some 5 min, 2 of unknown length"."""
         found = [self.of(run.method, run.dataset) for run in runs]
-        return sum(seconds for seconds in found if seconds is not None), found.count(None)
+        known = [seconds for seconds in found if seconds is not None]
+        n_unknown = len(found) - len(known)
+        return ", ".join([*([f"some {duration(sum(known) / jobs)}"] if known else []),
+                          *([f"{n_unknown} of unknown length"] if n_unknown else [])])
 
 
 def n_points(dataset: str) -> int:
@@ -96,28 +107,45 @@ def summary(record: Record) -> str:
     return "  ".join([*words, f"{record['seconds']['total']:.0f} s", f"{record['peak_memory_mb']:.0f} MB"])
 
 
-def carry_out_all(
-    runs: Sequence[Run], out: Path, workers: Workers, expected: Expected, tell: Callable[[Record], None],
-    console: Console,
+def carry_out_missing(
+    runs: Sequence[Run], read: Callable[[], list[Record]], out: Path, workers: Workers,
+    tell: Callable[[Record], None], console: Console, *, again: bool = False,
 ) -> None:
-    """Run all, a line in ``out`` for each when it ends. Ctrl-C leaves a line "stopped" for those under way."""
-    waiting = list(runs)
-    with records.alone_in(out.parent), workers, Display(len(waiting), console) as display:
-        try:
-            while waiting or workers.under_way:
-                workers.start_next(waiting)
-                under_way = [worker.run for worker in workers.under_way.values()]
-                display.show(under_way, *expected.of_all([*waiting, *under_way]), jobs=workers.jobs)
-                for found in workers.ended():
-                    for record in found:
+    """Run what ``read`` has no record of, a line in ``out`` for each when it ends.
+
+    Ctrl-C leaves a line "stopped" for those under way.
+    """
+    with records.alone_with(out):
+        records.mend(out)
+        there = read()
+        known, expected = Known(there, again=again), Expected(there)
+        waiting = missing(runs, known)
+        time = f": {expected.words(waiting, workers.jobs)}" if waiting else ""
+        console.print(f"{len(waiting)} runs to do{time}.", highlight=False)
+        with workers, Display(len(waiting), console) as display:
+            work_off(waiting, known, expected, out, workers, tell, display)
+
+
+def work_off(
+    waiting: list[Run], known: Known, expected: Expected, out: Path, workers: Workers, tell: Callable[[Record], None],
+    display: Display,
+) -> None:
+    try:
+        while waiting or workers.under_way:
+            workers.start_next(waiting)
+            under_way = [worker.run for worker in workers.under_way.values()]
+            display.show(under_way, expected.words([*waiting, *under_way], workers.jobs))
+            for found in workers.ended():
+                for record in found:
+                    if not known.has(record):       # a crash may have kept a part of an ensemble's records
                         records.append(out, record)
                         tell(record)
-                    display.advance()
-        except KeyboardInterrupt:
-            for worker in workers.under_way.values():
-                for header in headers(worker.run):
-                    records.append(out, header | {"status": "stopped"})
-            raise
+                display.advance()
+    except KeyboardInterrupt:
+        for worker in workers.under_way.values():
+            for header in headers(worker.run):
+                records.append(out, header | {"status": "stopped"})
+        raise
 
 
 class Display:
@@ -137,11 +165,10 @@ class Display:
     def __exit__(self, *error: object) -> None:
         self.progress.stop()
 
-    def show(self, under_way: Sequence[Run], seconds: float, n_unknown: int, *, jobs: int) -> None:
+    def show(self, under_way: Sequence[Run], left: str) -> None:
         """What is under way, and how long all that is left will take."""
         words = ", ".join(f"{run.method} {run.dataset} {run.repetition}" for run in under_way)
-        unknown = f" and {n_unknown} of unknown length" if n_unknown else ""
-        self.progress.update(self.task, description=words, left=f"{duration(seconds / jobs)} left{unknown}")
+        self.progress.update(self.task, description=words, left=f"{left} left")
 
     def advance(self) -> None:
         self.progress.advance(self.task)

@@ -31,24 +31,37 @@ def append(path: Path, record: Record) -> None:
         os.fsync(file.fileno())
 
 
+def mend(path: Path) -> None:
+    """Take away a last line that a crash left unfinished: its run has no record then, and is made again."""
+    if not path.exists() or path.stat().st_size == 0 or ends_with_newline(path):
+        return
+    whole, newline, last = path.read_bytes().rpartition(b"\n")
+    try:
+        json.loads(last)
+    except ValueError:
+        os.truncate(path, len(whole + newline))
+    else:
+        with open(path, "ab") as file:      # only its end is missing
+            file.write(b"\n")
+
+
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Only one process at a time writes records to a folder: two would make the same runs twice.
+def alone_with(path: Path) -> Iterator[None]:
+    """Only one process at a time makes runs for a file of records: two would make the same ones.
 
     The lock ends with the process, however it ends. Windows has none; there it is up to the user.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
         import fcntl
     except ImportError:
         yield
         return
-    with open(folder / ".lock", "w") as file:
+    with open(path.with_name(f".{path.name}.lock"), "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise ValueError(f"Another process writes records to {folder}. Wait for it, or give another --out.") \
-                from error
+            raise ValueError(f"Another process makes runs for {path}. Wait for it, or give another --out.") from error
         yield
 
 

@@ -51,7 +51,7 @@ def markdown(experiment: Experiment, table: Table) -> str:
         texts = [markdown_cell(table[row.label, dataset], places[dataset].get(row.label, ""))
                  for dataset in experiment.datasets]
         lines.append("| " + " | ".join([markdown_escape(row.label), *texts]) + " |")
-    return "\n".join([f"## {experiment.title}", "", *lines, "", *legends(experiment, table)])
+    return "\n".join([f"## {experiment.title}", "", *lines, "", "\n\n".join(legends(experiment, table)), ""])
 
 
 def markdown_cell(result: Result, place: str) -> str:
@@ -138,11 +138,11 @@ def html_cell(result: Result, place: str) -> str:
     """The number, and below it the runs and the paper's figure with its mark."""
     tag = {"best": "b", "second": "u"}.get(place, "span")
     old = f'<abbr title="{escape(OLD_LEGEND)}">{OLD}</abbr>' if result.outdated else ""
-    runs = f"<small>{escape(result.runs)}</small>" if result.runs else ""
+    runs = f'<small class="runs">{escape(result.runs)}</small>' if result.runs else ""
     mark = f' <i class="{result.mark}" title="{result.mark}">{SIGNS[result.mark]}</i>' if result.mark else ""
     state = "" if result.values else ' class="none"'
-    return (f"<td{state}><{tag}>{escape(result.number)}</{tag}>{old}"
-            f"<small>paper {escape(result.paper)}{mark}</small>{runs}</td>")
+    return (f"<td{state}><{tag}>{escape(result.number)}</{tag}>{old} {runs}"
+            f"<small>paper {escape(result.paper)}{mark}</small></td>")
 
 
 FORMATS: dict[str, Callable[[Experiment, Table], str]] = {"md": markdown, "tex": latex}

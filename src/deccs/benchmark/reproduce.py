@@ -13,7 +13,7 @@ from rich.console import Console
 from deccs.benchmark import claims, records, render
 from deccs.benchmark.experiments import EXPERIMENTS, FIGURES, TABLES, Experiment, narrowed, runs_of
 from deccs.benchmark.figures import FIGURES as DRAWINGS
-from deccs.benchmark.grid import Expected, carry_out_all, duration, missing, summary
+from deccs.benchmark.grid import carry_out_missing, summary
 from deccs.benchmark.page import Drawn, Page, picture_of
 from deccs.benchmark.processes import Workers
 from deccs.benchmark.records import Record
@@ -74,13 +74,6 @@ def read_records(out: Path) -> list[Record]:
 
 def run_missing(asked: Wanted, out: Path, workers: Workers, console: Console, *, again: bool = False) -> list[Record]:
     """Run what has no record; the records that came of it."""
-    there = read_records(out)
-    runs, expected = asked.runs(), Expected(there)
-    todo = missing(runs, there, again=again)
-    seconds, n_unknown = expected.of_all(todo)
-    unknown = f", {n_unknown} of unknown length" if n_unknown else ""
-    console.print(f"{len(set(map(place, runs)))} runs, {len(todo)} of them to do"
-                  + (f": some {duration(seconds / workers.jobs)}{unknown}." if todo else "."), highlight=False)
     made: list[Record] = []
 
     def tell(record: Record) -> None:
@@ -88,13 +81,8 @@ def run_missing(asked: Wanted, out: Path, workers: Workers, console: Console, *,
         console.print(f"{record['dataset']} {record['method']} {record['repetition']} ({record['experiment']}): "
                       f"{summary(record)}", highlight=False, markup=False, soft_wrap=True)
 
-    if todo:
-        carry_out_all(todo, out / RECORDS, workers, expected, tell, console)
+    carry_out_missing(asked.runs(), lambda: read_records(out), out / RECORDS, workers, tell, console, again=again)
     return made
-
-
-def place(run: Run) -> tuple[str, str, str, int]:
-    return run.experiment, run.method, run.dataset, run.repetition
 
 
 def write_all(

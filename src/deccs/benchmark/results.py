@@ -76,7 +76,8 @@ class Result:
             words.append(f"n {len(self.values)}")
         if self.n_pending:
             time = "time not known" if self.seconds is None else f"{duration(self.seconds)} each"
-            words.append(f"{self.n_pending} pending ({time})" if words else f"{self.n_pending} runs, {time}")
+            plural = "" if self.n_pending == 1 else "s"
+            words.append(f"{self.n_pending} pending ({time})" if words else f"{self.n_pending} run{plural}, {time}")
         return ", ".join(words)
 
     @property
@@ -158,8 +159,9 @@ def welch(ours: tuple[float, ...], theirs: tuple[float, ...]) -> float | None:
     """
     if min(len(ours), len(theirs)) < 2 or np.std(ours) + np.std(theirs) < 1e-9:
         return None
-    samples = [value for sample in (ours, theirs) for value in (np.mean(sample), np.std(sample, ddof=1), len(sample))]
-    return float(ttest_ind_from_stats(*samples, equal_var=False).pvalue)
+    return float(ttest_ind_from_stats(
+        np.mean(ours), np.std(ours, ddof=1), len(ours), np.mean(theirs), np.std(theirs, ddof=1), len(theirs),
+        equal_var=False).pvalue)
 
 
 def comparisons(experiment: Experiment, table: Mapping[tuple[str, str], Result]) -> list[Comparison]:
