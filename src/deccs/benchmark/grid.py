@@ -45,7 +45,7 @@ def place(record: Record) -> tuple[str, str, str, int]:
 def missing(wanted: Iterable[Run], known: Known) -> list[Run]:
     """The runs that lack a record, each once."""
     once = {(run.experiment, run.method, run.dataset, run.repetition): run for run in wanted}
-    return [run for run in once.values() if not all(map(known.has, headers(run)))]
+    return [run for run in once.values() if not all(known.has(header) for header in headers(run))]
 
 
 class Expected:

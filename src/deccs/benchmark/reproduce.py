@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from deccs.benchmark.grid import carry_out_missing, summary
 from deccs.benchmark.page import Drawn, Page, picture_of
 from deccs.benchmark.processes import Workers
 from deccs.benchmark.records import Record
-from deccs.benchmark.results import Results, comparisons
+from deccs.benchmark.results import Results, chosen_by_truth, comparisons
 from deccs.benchmark.runner import Run
 from deccs.benchmark.settings import PAPER, TOYS
 
@@ -95,6 +95,9 @@ def write_all(
     written = []
     for name, experiment in asked.experiments.items():
         if name in TABLES and experiment.rows and experiment.datasets:
+            if name == "table2" and (best := chosen_by_truth(there)):
+                note = f"{experiment.note} By the truth, where tried: {'; '.join(best)}."
+                experiment = replace(experiment, note=note)
             table = results.table(name, experiment, asked.n_seeds)
             page.tables[name] = experiment, table
             for kind, form in render.FORMATS.items():
