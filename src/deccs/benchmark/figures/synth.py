@@ -39,6 +39,7 @@ class Fitted:
     truth: np.ndarray            # (n_points,)
     autoencoder: Autoencoder     # pretrained, as it was before the rounds
     model: DECCS
+    root: int                    # its seed
 
     @property
     def rounds(self) -> list[Round]:
@@ -67,7 +68,7 @@ def start_of(seed: int, quick: bool, cache: Path | None) -> tuple[datasets.Datas
 def fit(seed: int, quick: bool, cache: Path | None) -> Fitted:
     """DECCS on SYNTH; four figures show the same fit."""
     data, autoencoder, model = start_of(seed, quick, cache)
-    return Fitted(data.X, data.y, autoencoder, model.fit(data.X))
+    return Fitted(data.X, data.y, autoencoder, model.fit(data.X), Run("default", "DECCS", "synth", seed, {}).seed)
 
 
 def separation(this: Round, truth: np.ndarray) -> float:
@@ -152,23 +153,24 @@ def draw_fig5(
 ) -> dict[str, Any]:
     found = fit(seed, quick, cache)
     this, after = found.rounds[:2]
-    classifiers = classifiers_of(this, found.model.random_state)
+    classifiers = classifiers_of(this, found.root)
     figure = new_figure(11, 6)
-    left, middle, right = figure.add_gridspec(1, 3, width_ratios=[1.3, 1, 1.3], wspace=0.12)
-    before_ax, after_ax = figure.add_subplot(left), figure.add_subplot(right)
+    places = figure.add_gridspec(1, 3, width_ratios=[1.2, 1.25, 1.2], wspace=0.1)
+    before_ax, after_ax = figure.add_subplot(places[0]), figure.add_subplot(places[2])
     scatter(before_ax, this.Z, found.truth[this.sample], title="(1)  Embed: Z in round 0")
     scatter(after_ax, after.Z, found.truth[after.sample], title="(4)  Update: Z in round 1")
-    small = middle.subgridspec(len(this.member_names), 2, wspace=0.25).subplots(squeeze=False)
+    small = places[1].subgridspec(len(this.member_names), 2, wspace=0.1).subplots(squeeze=False)
     for member, (name, (clustered, classified)) in enumerate(zip(this.member_names, small, strict=True)):
         plot_member(this, name, found.truth, clustered)
         plot_classifier(this, classifiers, member, found.truth, classified)
-        short = SHORT_NAMES.get(name, name)
-        for ax, title in ((clustered, f"(2)  Cluster: {short}"), (classified, f"(3)  Classify: {short}")):
-            ax.set_title(title, fontsize=SMALL, color=INK)
+        for ax, step in ((clustered, "(2)  Cluster"), (classified, "(3)  Classify")):
+            ax.set_title(step if member == 0 else "", fontsize=TEXT, color=INK)
+            ax.text(0.97, 0.95, SHORT_NAMES.get(name, name), transform=ax.transAxes, ha="right", va="top",
+                    fontsize=SMALL, color=INK)
         arrow(before_ax, clustered)
         arrow(clustered, classified)
         arrow(classified, after_ax)
-    for ax in (before_ax, after_ax, *small.flat):
+    for ax in (before_ax, after_ax):
         ax.set_box_aspect(1)
     for ax, at in ((before_ax, this), (after_ax, after)):
         ax.set_xlabel(f"agreement {at.agreement:.2f}", fontsize=TEXT, color=INK)
@@ -213,7 +215,7 @@ def draw_fig6(
     panels = figure.subplots(len(shown), len(names), squeeze=False)
     for row, number in zip(panels, shown, strict=True):
         this = found.rounds[number]
-        classifiers = classifiers_of(this, found.model.random_state)
+        classifiers = classifiers_of(this, found.root)
         for ax, name in zip(row, names, strict=True):
             if name in this.member_names:
                 plot_classifier(this, classifiers, this.member_names.index(name), found.truth, ax)

@@ -52,15 +52,17 @@ def draw_fig4(
     panels = figure.subplots(1, 4)
     scatter(panels[0], X, truth, title="(a)  Data")
     centres(panels[0], X, truth)
+    found = {name: one_update(autoencoder, rows, truth, *weights, n_steps=40 if quick else 400, root=root)
+             for name, weights in OBJECTIVES.items()}
+    widest = max(float(np.ptp(after.rounds[-1].Z, axis=0).max()) for after in found.values())
     numbers: dict[str, dict[str, float]] = {}
-    for ax, letter, (name, weights) in zip(panels[1:], "bcd", OBJECTIVES.items(), strict=True):
-        found = one_update(autoencoder, rows, truth, *weights, n_steps=40 if quick else 400, root=root)
-        first, Z = found.rounds[0].Z, found.rounds[-1].Z                        # (n_points, 2)
+    for ax, letter, (name, after) in zip(panels[1:], "bcd", found.items(), strict=True):
+        first, Z = after.rounds[0].Z, after.rounds[-1].Z                        # (n_points, 2)
         scatter(ax, Z, truth, title=f"({letter})  {name}")
-        same_scale(ax, Z, window=3.2 * float(first.std()))
+        window(ax, Z, 1.12 * widest)
         centres(ax, Z, truth)
-        if weights[0]:
-            plot_boundary(ax, found.classifiers)
+        if OBJECTIVES[name][0]:
+            plot_boundary(ax, after.classifiers)
         numbers[name] = rings_apart(Z, truth, scale=float(first.std()))
         ax.set_xlabel(f"centres {numbers[name]['gap']:.2f} apart, spread {numbers[name]['spread']:.2f}", fontsize=SMALL,
                       color=INK)
@@ -94,11 +96,10 @@ def one_update(
     return learn_consensus(autoencoder, rows, members, settings, root)
 
 
-def same_scale(ax: Axes, Z: np.ndarray, window: float) -> None:
-    """A square window around the points; the panels are to be compared, and an axis that fits hides a collapse."""
-    x, y = Z.mean(axis=0)
-    half = max(window / 2, 0.55 * float(np.ptp(Z, axis=0).max()))
-    ax.set(xlim=(x - half, x + half), ylim=(y - half, y + half))
+def window(ax: Axes, Z: np.ndarray, width: float) -> None:
+    """A square around the points. All panels have the same width: an axis that fits its points hides a collapse."""
+    for axis, middle in (("x", (Z[:, 0].min() + Z[:, 0].max()) / 2), ("y", (Z[:, 1].min() + Z[:, 1].max()) / 2)):
+        ax.set(**{f"{axis}lim": (middle - width / 2, middle + width / 2)})
 
 
 def centres(ax: Axes, points: np.ndarray, truth: np.ndarray) -> None:
@@ -129,7 +130,9 @@ def fit_nonlinear(seed: int, quick: bool) -> tuple[DECCS, np.ndarray]:
     X, truth = datasets.make_nonlinear(120 if quick else 500, random_state=seed)
     members = [(name, Agglomerative(2, linkage="single") if name == "agglomerative" else clusterer)
                for name, clusterer in default_members(2)]
-    fewer = {"n_rounds": 1, "n_init": 1, "n_steps": 60, "pretraining": Pretraining(epochs=40)} if quick else {}
+    fewer: dict[str, Any] = {}
+    if quick:
+        fewer = {"n_rounds": 1, "n_init": 1, "n_steps": 60, "pretraining": Pretraining(epochs=40)}
     model = DECCS(2, members=members, layers=LAYERS, scale=None, random_state=seed, **fewer)
     return model.fit(X), truth
 
@@ -147,7 +150,8 @@ def draw_fig9(
     return {"starts": found, "claims": [
         claim("On the autoencoder's embedding two members find the half rings and two are no better than chance.",
               n_chance == len(found),
-              f"in {n_chance} of {len(found)} starts; ARI " + "; ".join(in_words(start["autoencoder"]) for start in found)),
+              f"in {n_chance} of {len(found)} starts; ARI "
+              + "; ".join(in_words(start["autoencoder"]) for start in found)),
         claim("On the consensus representation all members find the half rings.", n_solved == len(found),
               f"in {n_solved} of {len(found)} starts"),
     ]}
