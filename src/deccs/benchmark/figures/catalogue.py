@@ -28,13 +28,14 @@ FIGURES = {
         "Two rings with one centre under each loss",
         "Two clusters whose centres (dot and cross) coincide (a). An update with the cross-entropy alone parts them "
         "by a line (dashed) and distorts them (b); the consensus loss alone draws both to one point (c); together they "
-        "part them and make them compact (d). Both members know the rings, so that only the losses act.",
+        "part them and make them compact (d). Distances are in units of the first embedding's deviation. Both members "
+        "know the rings, so that only the losses act.",
         (), draw_fig4),
     "fig5": Figure(
         "One round of DECCS",
         "The encoder embeds a sample (1), every member clusters it (2), a linear classifier learns to tell each "
-        "member's clusters (3), and encoder and classifiers are updated (4). SYNTH, in the round whose update raised "
-        "the agreement most; (1) and (4) are in the colours of the true classes.",
+        "member's clusters (3), and encoder and classifiers are updated (4). SYNTH in round 0; (1) and (4) are in "
+        "the colours of the true classes.",
         (), draw_fig5),
     "fig6": Figure(
         "Classifier boundaries over the rounds",
@@ -55,6 +56,7 @@ FIGURES = {
     "fig9": Figure(
         "Two clusters that no line separates",
         "Two nested half rings. On the autoencoder's embedding (above) two members find them and two do no better than "
-        "chance; on the consensus representation (below) all do.",
+        "chance; on the consensus representation (below) all do. Shown is the first of five "
+        "starts; the claims count all five.",
         (), draw_fig9),
 }

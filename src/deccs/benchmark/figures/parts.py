@@ -64,7 +64,7 @@ def save(drawing: Drawing, out: Path, name: str) -> None:
 
 def pending_note(missing: Sequence[str]) -> str:
     """
-    >>> pending_note(["MNIST"])
-    'Pending, no runs yet: MNIST'
+    >>> pending_note(["MICE", "MNIST"])
+    'Pending, no runs yet:\\nMICE\\nMNIST'
     """
-    return "Pending, no runs yet: " + "; ".join(missing) if missing else ""
+    return "\n".join(["Pending, no runs yet:", *missing]) if missing else ""
