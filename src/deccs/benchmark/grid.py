@@ -54,8 +54,11 @@ class Expected:
     def __init__(self, there: Iterable[Record]) -> None:
         self.seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
         for record in there:
-            if record["status"] == "ok" and "wall_seconds" in record and record["method"] in RUN_FOR:
-                self.seconds[RUN_FOR[record["method"]], record["dataset"]].append(record["wall_seconds"])
+            self.add(record)
+
+    def add(self, record: Record) -> None:
+        if record["status"] == "ok" and "wall_seconds" in record and record["method"] in RUN_FOR:
+            self.seconds[RUN_FOR[record["method"]], record["dataset"]].append(record["wall_seconds"])
 
     def of(self, method: str, dataset: str) -> float | None:
         """Median seconds; without a run on this data set, of the next larger one or, by size, of the largest."""
@@ -139,6 +142,7 @@ def work_off(
                 for record in found:
                     if not known.has(record):       # a crash may have kept a part of an ensemble's records
                         records.append(out, record)
+                        expected.add(record)
                         tell(record)
                 display.advance()
     except KeyboardInterrupt:
