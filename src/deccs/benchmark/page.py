@@ -22,6 +22,9 @@ TEST = ("Welch's t-test, two-sided, between the runs of DECCS and those of the b
         "by the same runs, which makes p a little too small; with so few runs it is a hint, no proof.")
 
 
+NEWEST = f"By the newest runs there are, those marked {render.OLD} in the tables among them."
+
+
 @dataclass(frozen=True)
 class Drawn:
     """A figure of the page: the picture as PNG, or why there is none, and what its numbers say."""
@@ -83,7 +86,7 @@ class Page:
             f"{escape(verdict.claim)} <span class=note>({escape(verdict.rule)})</span><ul>"
             + "".join(f"<li>{escape(finding_words(finding))}</li>" for finding in verdict.findings) + "</ul></li>"
             for verdict in self.verdicts)
-        return [("claims", "What Section VI claims", f'<ol class="claims">{lines}</ol>')]
+        return [("claims", "What Section VI claims", f"<p class=note>{NEWEST}</p><ol class=\"claims\">{lines}</ol>")]
 
     def figure_parts(self) -> list[tuple[str, str, str]]:
         found = []
