@@ -145,7 +145,7 @@ def plot_curve(ax: Axes, x: Sequence[float], line: Curve, colour: str, label: st
         ax.fill_between(x, line.low, line.high, color=colour, alpha=0.18, lw=0)
 
 
-def tidy(ax: Axes, *, x: str, y: str, title: str = "") -> None:
+def tidy(ax: Axes, *, x: str, y: str, title: str, legend: str = "lower right") -> None:
     ax.set_xlabel(x, fontsize=TEXT, color=INK)
     ax.set_ylabel(y, fontsize=TEXT, color=INK)
     ax.set_title(title, fontsize=TEXT, color=INK)
@@ -153,7 +153,7 @@ def tidy(ax: Axes, *, x: str, y: str, title: str = "") -> None:
     ax.grid(axis="y", color="#E5E5E5", lw=0.6)
     ax.set_axisbelow(True)
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(frameon=False, fontsize=SMALL, loc="best")
+        ax.legend(frameon=False, fontsize=SMALL, loc=legend)
         low, high = ax.get_ylim()
         ax.set_ylim(low - max(0, 0.2 - (high - low)), min(high, 1.02))    # no zoom into a difference of a hundredth
     else:
@@ -186,7 +186,7 @@ def draw_fig7(
         scores = {rec: {cons: [run["scores"]["nmi"] for run in found[name, rec, cons]]
                         for cons in CONS_WEIGHTS if found[name, rec, cons]} for rec in REC_WEIGHTS}
         plot_scores(right, scores)
-        tidy(right, x=r"$\lambda_{cons}$", y="NMI", title=f"{name.upper()}: NMI")
+        tidy(right, x=r"$\lambda_{cons}$", y="NMI", title=f"{name.upper()}: NMI", legend="lower left")
         numbers[name] = {
             "agreement": {f"{cons:g}": line.__dict__ for cons, line in agreements.items()},
             "nmi": {f"lambda_rec {rec:g}": {f"{cons:g}": {
