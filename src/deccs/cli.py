@@ -28,7 +28,11 @@ from sklearn.cluster import HDBSCAN, Birch, BisectingKMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from deccs import DECCS, Pretraining, __version__, demo, runs
+from deccs.benchmark import claims
+from deccs.benchmark import reproduce as reproducing
+from deccs.benchmark.processes import Workers
 from deccs.benchmark.records import finite, machine, peak_memory_mb
+from deccs.benchmark.results import Results
 from deccs.datasets.sources import SOURCES
 from deccs.datasets.store import DatasetError, cache_folder, cached_file, user_file
 from deccs.embedding import pick_device
@@ -438,6 +442,51 @@ def compare(
         for pair in found["pairs"]:
             pairs.add_row(*pair["runs"], f"{pair['rows_in_common']:,}", f"{pair['nmi']:.3f}", f"{pair['ari']:.3f}")
         voice.result(found, Group(grid, "", pairs))
+
+
+@app.command()
+def reproduce(
+    what: Annotated[list[str] | None, typer.Argument(metavar="WHAT...", show_default=False, help=(
+        "table1, table2, table3, accuracy, fig1 to fig9, study-ensemble-size, study-sample-size, study-lambda, claims, "
+        "or all. (with --page-only all)"))] = None,
+    data: Annotated[str | None, typer.Option(show_default=False, help="Only these data sets: a,b,c.")] = None,
+    methods: Annotated[str | None, typer.Option(show_default=False, help="Only these rows: a,b,c.")] = None,
+    seeds: Annotated[int | None, typer.Option(show_default=False, help=(
+        "Runs of each cell. (default: DECCS 5, others 3; on MNIST, FMNIST and KMNIST 3 and 1)"))] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time; each gets its share of the cores.")] = 1,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for records, tables and page.")] = (
+        Path("reproduced")),
+    cache: Annotated[Path | None, typer.Option(metavar="DIR", show_default=False, help=(
+        "Pretrained autoencoders, shared by all methods of a seed. (default: autoencoders in --out)"))] = None,
+    again: Annotated[bool, typer.Option("--again", help="Also repeat runs that failed.")] = False,
+    page_only: Annotated[bool, typer.Option("--page-only", help="Run nothing: from the records alone.")] = False,
+) -> None:
+    """The paper's tables, figures and studies with our numbers beside the printed ones.
+
+    Runs in results/ of a checkout and those made before are not repeated. Stopped or killed, the same command goes on.
+    """
+    voice = Voice()
+    with plain_errors(voice):
+        if not (what or page_only):
+            raise RunError(f"Say what to reproduce: {', '.join(reproducing.NAMES)}.")
+        asked = reproducing.wanted(what or ["all"], names_in(data) if data else None,
+                                   names_in(methods) if methods else None, seeds)
+        cache = cache or out / "autoencoders"
+        try:
+            made = [] if page_only else reproducing.run_missing(asked, out, Workers(jobs, cache), voice.stderr,
+                                                                again=again)
+        except KeyboardInterrupt as error:
+            raise voice.stop(f"Stopped. Runs that ended are in {out / reproducing.RECORDS}; the same command goes on "
+                             "from there.", INTERRUPTED) from error
+        written = reproducing.write_all(asked, out, cache, draw=not page_only, console=voice.stderr)
+        if asked.with_claims:
+            results = Results(reproducing.read_records(out))
+            voice.result({}, claims.in_words(claims.check_all(results)))
+        voice.note(f"The page is {written[-1]}.")
+        failed = sum(record["status"] != "ok" for record in made)
+        if failed:
+            raise voice.stop(f"{failed} of {len(made)} records are of failed runs; they are on the page with their "
+                             "errors.", UNEXPECTED)
 
 
 @app.command()

@@ -10,9 +10,10 @@ from typing import Any
 
 from rich.console import Console
 
-from deccs import datasets
 from deccs.benchmark import records, table
-from deccs.benchmark.runner import Run, carry_out_apart, headers
+from deccs.benchmark.grid import carry_out_missing, summary
+from deccs.benchmark.processes import Workers
+from deccs.benchmark.runner import Run
 from deccs.benchmark.settings import METHODS, PAPER
 from deccs.training import Pretraining
 
@@ -32,6 +33,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
                         help=f"of {', '.join(PAPER)}; none: only print the table")
     parser.add_argument("--seeds", type=int, default=1, help="repetitions per data set")
     parser.add_argument("--method", nargs="+", default=["DECCS"], choices=list(METHODS))
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time")
     parser.add_argument("--experiment", default="default", help="the name the records go under")
     parser.add_argument("--out", type=Path, default=Path("results/deccs.jsonl"))
     parser.add_argument("--cache", type=Path, default=Path("runs/autoencoders"), help="pretrained autoencoders")
@@ -55,40 +57,26 @@ def main(arguments: list[str] | None = None) -> int:
         if unknown:
             raise SystemExit(f"--set: {type(model).__name__} has no parameter {', '.join(unknown)}.")
     console = Console()
-    failed = 0
-    for name in given.dataset:
-        sha256 = datasets.load(name).sha256
-        for repetition in range(given.seeds):
-            for method in given.method:
-                run = Run(given.experiment, method, name, repetition, changes_from(given.set))
-                there = list(records.read(given.out))
-                wanted = headers(run, sha256)
-                if all(any(records.same_run(record, header) for record in there) for header in wanted):
-                    console.print(f"{name} {method} {repetition}: there already")
-                    continue
-                for record in carry_out_apart(run, given.cache):
-                    records.append(given.out, record)
-                    failed += record["status"] != "ok"
-                    console.print(f"{name} {record['method']} {repetition}: {summary(record)}", highlight=False)
-    made = list(records.read(given.out))
+    runs = [Run(given.experiment, method, name, repetition, changes_from(given.set)) for name in given.dataset
+            for repetition in range(given.seeds) for method in given.method]
+    failed = []
+
+    def tell(record: records.Record) -> None:
+        if record["status"] != "ok":
+            failed.append(record)
+        console.print(f"{record['dataset']} {record['method']} {record['repetition']}: {summary(record)}",
+                      highlight=False)
+
+    if runs:
+        workers = Workers(given.jobs, given.cache)
+        carry_out_missing(runs, lambda: records.read_all([given.out]), given.out, workers, tell, console, again=True)
+    made = records.read_all([given.out])
     deccs = any(record["method"].startswith("DECCS") for record in made)
     rows = (table.markdown if deccs else table.consensus_markdown)(made, given.experiment)
     console.print(rows, soft_wrap=True, highlight=False)
     if given.page:
         given.page.write_text(table.put_into(given.page.read_text(), rows))
     return 1 if failed else 0
-
-
-def summary(record: records.Record) -> str:
-    if record["status"] != "ok":
-        return f"failed: {record['error']}"
-    values = record["scores"]
-    words = [f"NMI {values['nmi']:.3f}  ARI {values['ari']:.3f}  accuracy {values['accuracy']:.3f}"]
-    if "agreement" in values:
-        words.append(f"agreement {values['agreement']:.3f}")
-    if "best_round" in record:
-        words.append(f"in round {record['best_round']}")
-    return "  ".join([*words, f"{record['seconds']['total']:.0f} s", f"{record['peak_memory_mb']:.0f} MB"])
 
 
 if __name__ == "__main__":

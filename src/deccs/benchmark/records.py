@@ -7,7 +7,8 @@ import math
 import os
 import platform
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,47 @@ def append(path: Path, record: Record) -> None:
     """One whole line in one write, on the disk before we go on: a crash can break no other line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(finite(record), allow_nan=False, default=str) + "\n"
-    with open(path, "ab") as file:
-        if file.tell() and not ends_with_newline(path):
-            file.write(b"\n")  # a run was killed while writing: its broken line stays alone
-        file.write(line.encode())
-        file.flush()
+    with open(path, "ab", buffering=0) as file:
+        # After a crash while writing, the broken line stays alone.
+        begin = b"\n" if file.tell() and not ends_with_newline(path) else b""
+        rest = memoryview(begin + line.encode())
+        while rest:
+            rest = rest[file.write(rest):]
         os.fsync(file.fileno())
+
+
+def mend(path: Path) -> None:
+    """Take away a last line that a crash left unfinished: its run has no record then, and is made again."""
+    if not path.exists() or path.stat().st_size == 0 or ends_with_newline(path):
+        return
+    whole, newline, last = path.read_bytes().rpartition(b"\n")
+    try:
+        json.loads(last)
+    except ValueError:
+        os.truncate(path, len(whole + newline))
+    else:
+        with open(path, "ab") as file:      # only its end is missing
+            file.write(b"\n")
+
+
+@contextmanager
+def alone_with(path: Path) -> Iterator[None]:
+    """Only one process at a time makes runs for a file of records: two would make the same ones.
+
+    The lock ends with the process, however it ends. Windows has none; there it is up to the user.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with open(path.with_name(f".{path.name}.lock"), "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ValueError(f"Another process makes runs for {path}. Wait for it, or give another --out.") from error
+        yield
 
 
 def finite(value: Any) -> Any:
@@ -55,13 +91,27 @@ def read(path: Path) -> Iterator[Record]:
             continue
 
 
+PLACE = ("experiment", "method", "dataset", "repetition", "seed", "settings")
+
+
 def same_run(record: Record, wanted: Record) -> bool:
-    """Whether a record is of this very run, so that it need not be repeated."""
-    place = ("experiment", "method", "dataset", "dataset_sha256", "seed", "recipe", "settings")
-    return record.get("status") == "ok" and all(
-        json.loads(json.dumps(record.get(name), default=str)) == json.loads(json.dumps(wanted[name], default=str))
-        for name in place
-    )
+    """Whether a record is of this very run, whatever came of it; the recipe is another question."""
+    return all(plain(record.get(name)) == plain(wanted[name]) for name in PLACE)
+
+
+def plain(value: Any) -> Any:
+    """As it comes back from a file: tuples are lists there."""
+    return json.loads(json.dumps(finite(value), default=str))
+
+
+def published() -> list[Path]:
+    """The records in ``results/`` of the checkout this package is in; none if it is installed elsewhere."""
+    return sorted((Path(__file__).parents[3] / "results").glob("*.jsonl"))
+
+
+def read_all(paths: Iterable[Path]) -> list[Record]:
+    """The runs of several files; lines of other kinds (speed) are left out."""
+    return [record for path in paths for record in read(path) if "method" in record and "status" in record]
 
 
 def machine() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One run: data set, method, seed -> record. Each in a process of its own, so that its memory is its own."""
+"""One run: data set, method, seed -> record."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import os
 import time
 import traceback
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,8 @@ from safetensors.torch import load_file, save_file
 from deccs import datasets, scores
 from deccs.autoencoder import Autoencoder, encode
 from deccs.benchmark import records
-from deccs.benchmark.settings import METHODS, PRETRAINING_RECIPE, RECIPE, Method
+from deccs.benchmark.settings import METHODS, PRETRAINING_RECIPE, RECIPE, TOYS, Method, row_methods
+from deccs.datasets.sources import content_sha256
 from deccs.estimator import DECCS
 from deccs.rounds import Round
 from deccs.rows import Rows, fit_scaler
@@ -51,25 +50,29 @@ class Run:
 
     def estimator(self, **changes: Any) -> Any:
         scale = {"scale": None} if self.how.embedded else {}
-        return self.how.build(self.dataset, random_state=self.seed, **(scale | self.changes | changes))
+        given = {**scale, **self.how.on.get(self.dataset, {}), **self.changes, **changes}
+        return self.how.build(self.dataset, random_state=self.seed, **given)
 
     def parts(self) -> Iterator[tuple[str, Any]]:
         """What gets a record of its own: the method, or each consensus function of an ensemble."""
-        if not self.how.functions:
-            yield self.method, self.estimator()
-        for function in self.how.functions:
-            yield self.method.replace("consensus", function.upper()), self.estimator(function=function)
+        for method, function in row_methods(self.method).items():
+            yield method, self.estimator(**({"function": function} if function else {}))
 
 
-def place(run: Run, method: str) -> records.Record:
-    return {"experiment": run.experiment, "method": method, "dataset": run.dataset,
-            "repetition": run.repetition, "seed": run.seed, "recipe": RECIPE}
-
-
-def headers(run: Run, sha256: str) -> list[records.Record]:
+def headers(run: Run) -> list[records.Record]:
     """What identifies the records of a run."""
-    return [place(run, method) | {"dataset_sha256": sha256, "settings": settings_record(model)}
-            for method, model in run.parts()]
+    return [{"experiment": run.experiment, "method": method, "dataset": run.dataset, "repetition": run.repetition,
+             "seed": run.seed, "recipe": RECIPE, "settings": settings_record(model)} for method, model in run.parts()]
+
+
+def load(name: str) -> datasets.Dataset:
+    """A data set of the paper, or one that is made."""
+    if name not in TOYS:
+        return datasets.load(name)
+    X, y = datasets.make_nonlinear(random_state=0)
+    X = X.astype(np.float32)
+    n, d = X.shape
+    return datasets.Dataset(name, X, y, n, d, TOYS[name].k, None, "generated", content_sha256(X, y))
 
 
 def settings_record(model: Any) -> dict[str, Any]:
@@ -88,14 +91,13 @@ def carry_out(run: Run, cache: Path | None) -> list[records.Record]:
     started = time.time()
     when = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)), "code": records.code_version()}
     try:
-        data = datasets.load(run.dataset)
+        data = load(run.dataset)
         score = score_deccs if isinstance(run.estimator(), DECCS) else score_others
-        facts = {"n": data.n, "d": data.d, "k": data.k, "status": "ok"}
-        found = [header | facts | part
-                 for header, part in zip(headers(run, data.sha256), score(run, data, cache), strict=True)]
+        facts = {"dataset_sha256": data.sha256, "n": data.n, "d": data.d, "k": data.k, "status": "ok"}
+        found = [header | facts | part for header, part in zip(headers(run), score(run, data, cache), strict=True)]
     except Exception as error:
-        found = [place(run, method) | {"status": "failed", "error": f"{type(error).__name__}: {error}",
-                                       "traceback": traceback.format_exc()} for method, _ in run.parts()]
+        failed = {"status": "failed", "error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+        found = [header | failed for header in headers(run)]
     return [when | record | {
         "wall_seconds": round(time.time() - started, 1), "peak_memory_mb": records.peak_memory_mb(),
         "versions": records.versions(), "machine": records.machine(),
@@ -211,15 +213,6 @@ def pretrained(
         unfinished = weights.with_suffix(f".{os.getpid()}")  # another process may be at the same one
         save_file(autoencoder.state_dict(), unfinished)
         unfinished.replace(weights)
-        facts.write_text(json.dumps(about))  # last: the cache counts only with it
+        unfinished.write_text(json.dumps(about))
+        unfinished.replace(facts)  # last: the cache counts only with it
     return autoencoder, about | {"from": "training"}
-
-
-def carry_out_apart(run: Run, cache: Path | None) -> list[records.Record]:
-    """:func:`carry_out` in a fresh process; one that dies leaves records as well."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        try:
-            return pool.submit(carry_out, run, cache).result()
-        except Exception as error:
-            died = {"status": "failed", "error": f"the process died: {type(error).__name__}: {error}"}
-            return [place(run, method) | died for method, _ in run.parts()]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from deccs.benchmark.records import Record
-from deccs.benchmark.settings import PAPER, PAPER_SCORES
+from deccs.benchmark.settings import PAPER, PAPER_TABLES
 
 
 def plus_minus(values: list[float]) -> str:
@@ -46,7 +46,7 @@ def markdown(records: Iterable[Record], experiment: str = "default") -> str:
         plain = [row for row in runs.get((name, "DECCS plain"), []) if row["status"] == "ok"]
         if not rows and not plain:
             continue
-        mean, deviation = PAPER_SCORES["nmi"]["DECCS"][name]
+        mean, deviation = PAPER_TABLES["table2"]["DECCS"][name]
         best_of = ok or plain
         minutes = np.mean([row["seconds"]["total"] for row in best_of]) / 60 if best_of else math.nan
         memory = max((row["peak_memory_mb"] for row in best_of), default=math.nan)
@@ -66,14 +66,14 @@ def consensus_markdown(records: Iterable[Record], experiment: str = "default") -
             if not place[0].startswith("DECCS")}
     names = [name for name in PAPER if any(dataset == name for _, dataset, _ in last)]
     lines = ["| method | " + " | ".join(name.upper() for name in names) + " |", "|---" * (len(names) + 1) + "|"]
-    known = list(PAPER_SCORES["nmi"])
+    known = list(PAPER_TABLES["table2"])
     found = sorted({method for method, _, _ in last}, key=lambda method: (
         method.startswith("AE+"), known.index(method) if method in known else len(known), method))
     for method in found:
         cells = []
         for name in names:
             rows = [row for (one, dataset, _), row in last.items() if (one, dataset) == (method, name)]
-            paper = PAPER_SCORES["nmi"].get(method, {}).get(name)
+            paper = PAPER_TABLES["table2"].get(method, {}).get(name)
             cells.append(cell([row["scores"]["nmi"] for row in rows if row["status"] == "ok"], len(rows), paper))
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
     return "\n".join(lines)

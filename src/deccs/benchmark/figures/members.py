@@ -1,9 +1,9 @@
-"""The paper's Figures 1 and 2: members and true classes, before and after."""
+"""Figures 1 and 2, and what Figure 9 shares with them: members and true classes, before and after."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,20 +26,24 @@ def before_and_after(
     best_round: int = -1,
     middle_round: int | None = None,
 ) -> Figure:
-    """Figures 1 and 2 of the paper: how the embedding changes, and what the members make of it.
-
-    The strip on top has the data and the embeddings of three rounds in the colours of ``truth``; below
-    is every member's partition in round 0 and in ``best_round``, of the sample it saw, with its ARI.
-    """
+    """Figures 1 and 2 of the paper in one: how the embedding changes, and what the members make of it."""
     figure = new_figure(10, 7)
+    places = figure.add_gridspec(2, 1, height_ratios=[1.13, 2])
+    embeddings(figure.add_subfigure(places[0]), X, truth, rounds, best_round, middle_round)
+    member_grid(figure.add_subfigure(places[1]), truth, rounds, best_round)
+    return figure
+
+
+def embeddings(
+    place: Any, X: ArrayLike, truth: ArrayLike, rounds: Sequence[Round], best_round: int,
+    middle_round: int | None = None,
+) -> None:
+    """The data and the embeddings of three rounds, in the colours of ``truth``."""
     _, truth = np.unique(np.asarray(truth), return_inverse=True)
     last = range(len(rounds))[best_round]
     middle = most_halfway(rounds, last) if middle_round is None else middle_round
     updates = "update" if middle == 1 else "updates"
-    places = figure.add_gridspec(2, 1, height_ratios=[1.13, 2])
-    strip, grid = figure.add_subfigure(places[0]), figure.add_subfigure(places[1])
-
-    panels = strip.subplots(1, 4)
+    panels = place.subplots(1, 4)
     scatter(panels[0], X, truth, title="(a)  Data")
     for ax, number, title in zip(
         panels[1:], [0, middle, last],
@@ -49,13 +53,17 @@ def before_and_after(
         ax.set_xlabel(f"agreement {rounds[number].agreement:.2f}", fontsize=TEXT, color=INK)
     panels[0].set_ylabel("True classes", fontsize=TEXT, color=INK)
 
-    names = list(dict.fromkeys([*rounds[0].member_names, *rounds[last].member_names]))
-    rows = grid.subplots(2, len(names), squeeze=False)
-    for row, number, side in zip(rows, [0, last], ["Autoencoder", "Consensus representation"], strict=True):
+
+def member_grid(place: Any, truth: ArrayLike, rounds: Sequence[Round], best_round: int) -> None:
+    """Every member's partition in round 0 and in ``best_round``, of the sample it saw, with its ARI."""
+    _, truth = np.unique(np.asarray(truth), return_inverse=True)
+    last = rounds[best_round]
+    names = list(dict.fromkeys([*rounds[0].member_names, *last.member_names]))
+    rows = place.subplots(2, len(names), squeeze=False)
+    for row, this, side in zip(rows, [rounds[0], last], ["Autoencoder", "Consensus representation"], strict=True):
         for ax, name in zip(row, names, strict=True):
-            plot_member(rounds[number], name, truth, ax)
+            plot_member(this, name, truth, ax)
         row[0].set_ylabel(side, fontsize=TEXT, color=INK)
-    return figure
 
 
 def plot_member(this: Round, name: str, truth: np.ndarray, ax: Axes | None = None) -> Axes:

@@ -1,0 +1,273 @@
+"""What Section VI claims and numbers can check: each a function from the results to holds, does not, or pending."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from deccs.benchmark.experiments import (
+    ALL,
+    CLASSICAL,
+    DECCS_ROW,
+    IMAGES,
+    LAMBDA_ROWS,
+    LAMBDAS,
+    STUDIED,
+    TABLES,
+    Cell,
+    Row,
+    ablation,
+)
+from deccs.benchmark.results import Results
+
+HOLDS, FAILS, PENDING = "holds", "does not", "pending"
+SAME = 0.01     # the paper prints two digits
+STABLE = 0.02   # a curve that moves no further is called stable
+CHANCE = 0.05   # NMI of a member that is no better than guessing
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One data set (or one thing looked at) of a claim; ``holds`` is None while runs are missing."""
+
+    about: str
+    holds: bool | None
+    figures: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim, what became of it, and the figures."""
+
+    claim: str
+    rule: str
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def status(self) -> str:
+        """One that does not hold settles it; else it is open as long as something is pending."""
+        if any(finding.holds is False for finding in self.findings):
+            return FAILS
+        return PENDING if any(finding.holds is None for finding in self.findings) else HOLDS
+
+
+def word_for(holds: bool | None) -> str:
+    return PENDING if holds is None else HOLDS if holds else FAILS
+
+
+def mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def compared(about: str, values: Mapping[str, float | None], holds: Callable[[list[float]], bool]) -> Finding:
+    """The figures, and whether it holds of them if none is missing."""
+    known = [value for value in values.values() if value is not None]
+    words = ", ".join(f"{name} {PENDING if value is None else f'{value:.3f}'}" for name, value in values.items())
+    return Finding(about, holds(known) if len(known) == len(values) else None, words)
+
+
+def mean_scores(results: Results, rows: Iterable[Row], dataset: str, score: str = "nmi") -> dict[str, float | None]:
+    return {row.label: mean(results.scores(row, dataset, score)) for row in rows}
+
+
+def agreement_rises(results: Results) -> list[Finding]:
+    found = []
+    for dataset in STUDIED:
+        values = {f"{value:g}": mean(last_agreement(results, row, dataset))
+                  for value, row in zip(LAMBDAS, LAMBDA_ROWS[0], strict=True)}
+        found.append(compared(dataset, values, rising))
+    return found
+
+
+def rising(values: Sequence[float]) -> bool:
+    """
+    >>> rising([0.7, 0.8, 0.795, 0.9]), rising([0.7, 0.9, 0.8]), rising([0.7, 0.7])
+    (True, False, False)
+    """
+    steps = all(later >= earlier - SAME for earlier, later in pairwise(values))
+    return steps and values[-1] > values[0]
+
+
+def last_agreement(results: Results, row: Row, dataset: str) -> list[float]:
+    return [record["rounds"][-1]["agreement"] for record in results.ok(row, dataset)]
+
+
+def nmi_falls(results: Results) -> list[Finding]:
+    found = []
+    for rec, rows in LAMBDA_ROWS.items():
+        for dataset in STUDIED:
+            values = {f"{value:g}": mean(results.scores(row, dataset))
+                      for value, row in zip(LAMBDAS, rows, strict=True)}
+            found.append(compared(f"{dataset}, lambda_rec = {rec}", values, falls))
+    return found
+
+
+def falls(values: Sequence[float]) -> bool:
+    """
+    >>> falls([0.8, 0.9, 0.85]), falls([0.8, 0.9, 0.895])
+    (True, False)
+    """
+    return values[-1] < max(values[:-1]) - SAME
+
+
+def together_beat_alone(results: Results) -> list[Finding]:
+    found = []
+    for rec in ("", " + rec"):
+        for dataset in ALL:
+            rows = [ablation(f"{terms}{rec}") for terms in ("cons", "CE", "cons + CE")]
+            found.append(compared(dataset, mean_scores(results, rows, dataset), last_is_best))
+    return found
+
+
+def last_is_best(values: Sequence[float]) -> bool:
+    return values[-1] > max(values[:-1])
+
+
+def no_effect(table: str) -> Callable[[Results], list[Finding]]:
+    def check(results: Results) -> list[Finding]:
+        found = []
+        for dataset in STUDIED:
+            scores = {row.label: results.scores(row, dataset) for row in TABLES[table].rows}
+            deviation = max((float(np.std(values)) for values in scores.values() if values), default=0.0)
+            within = partial(spread_within, most=max(SAME, deviation))
+            found.append(compared(dataset, {label: mean(values) for label, values in scores.items()}, within))
+        return found
+    return check
+
+
+def spread_within(values: Sequence[float], most: float) -> bool:
+    """
+    >>> spread_within([0.86, 0.87], 0.01), spread_within([0.5, 0.75, 0.625], 0.2)
+    (True, False)
+    """
+    return round(max(values) - min(values), 9) <= most
+
+
+def agreement_stable(results: Results) -> list[Finding]:
+    return [stable_from(results, dataset, 8, itemgetter("agreement")) for dataset in ("pendigits", "har", "mnist")]
+
+
+def nmi_stable(results: Results) -> list[Finding]:
+    return [stable_from(results, dataset, 5, members_nmi) for dataset in ("mice", "pendigits", "har", "mnist")]
+
+
+def members_nmi(this: Mapping[str, Any]) -> float:
+    return float(np.mean(nmi_of(this["members"])))
+
+
+def stable_from(results: Results, dataset: str, first: int, value: Callable[[Any], float]) -> Finding:
+    """Whether the mean curve over the runs moves no more; a run that ended in full agreement stays where it was."""
+    runs = [[value(this) for this in record["rounds"]] for record in results.ok(DECCS_ROW, dataset)]
+    if not runs:
+        return Finding(dataset, None, "pending")
+    length = max(first + 1, *map(len, runs))
+    curve = np.mean([run + run[-1:] * (length - len(run)) for run in runs], axis=0).tolist()      # (n_rounds,)
+    rest = curve[first:]
+    words = f"round {first}: {rest[0]:.3f}, from there on {min(rest):.3f} to {max(rest):.3f}, n {len(runs)}"
+    return Finding(dataset, spread_within(rest, STABLE), words)
+
+
+def autoencoder_helps(results: Results) -> list[Finding]:
+    found = []
+    for method in CLASSICAL:
+        rows = [Row(name, name) for name in (method, f"AE+{method}")]
+        found.append(compared(method, mean_scores(results, rows, "mice"), last_is_best))
+    return found
+
+
+def ahead_of_all(datasets: Sequence[str], score: str = "nmi") -> Callable[[Results], list[Finding]]:
+    def check(results: Results) -> list[Finding]:
+        return [ahead_of(results, TABLES["table2"].rows[1:], dataset, score) for dataset in datasets]
+    return check
+
+
+def ahead_of(results: Results, rivals: Sequence[Row], dataset: str, score: str = "nmi") -> Finding:
+    """DECCS against the best of its rivals; those to come can still change it."""
+    ours = mean(results.scores(DECCS_ROW, dataset, score))
+    means = mean_scores(results, rivals, dataset, score)
+    known = {label: value for label, value in means.items() if value is not None}
+    if ours is None or not known:
+        return Finding(dataset, None, f"DECCS {'pending' if ours is None else format(ours, '.3f')}")
+    best = max(known, key=lambda label: known[label])
+    to_come = [row.label for row in rivals if row.label not in known and not applies_not(row, dataset)]
+    waiting = f"; to come: {', '.join(to_come)}" if to_come else ""
+    ahead = ours > known[best]
+    return Finding(dataset, None if ahead and to_come else ahead,
+                   f"DECCS {ours:.3f}, {best} {known[best]:.3f}{waiting}")
+
+
+def applies_not(row: Row, dataset: str) -> bool:
+    return Cell(row, dataset, 0).reason.startswith("n.a.")
+
+
+def ahead_of_concurl(results: Results) -> list[Finding]:
+    rows = [Row("ConCURL", "ConCURL"), DECCS_ROW]
+    return [compared(dataset, mean_scores(results, rows, dataset), last_is_best) for dataset in IMAGES]
+
+
+def only_spectralnet_ahead(results: Results) -> list[Finding]:
+    others = [row for row in TABLES["table2"].rows[1:] if row.label != "SpectralNet"]
+    return [ahead_of(results, others, "mnist")]
+
+
+def half_at_chance(results: Results) -> list[Finding]:
+    """The runs that begin as the paper's does, and whether all members are right in the end of each."""
+    found = results.ok(DECCS_ROW, "nonlinear")
+    if not found:
+        return [Finding("nonlinear", None, PENDING)]
+    begun = [record for record in found if is_half_at_chance(nmi_of(record["rounds"][0]["members"]))]
+    solved = [record for record in begun if min(nmi_of(record["members"])) > 1 - SAME]
+    words = f"half at chance in {len(begun)} of {len(found)} runs, all right in the end in {len(solved)} of these"
+    return [Finding("nonlinear", bool(begun) and len(solved) == len(begun), words)]
+
+
+def nmi_of(members: Mapping[str, Any]) -> list[float]:
+    return [member["nmi"] for member in members.values()]
+
+
+def is_half_at_chance(values: Sequence[float]) -> bool:
+    """
+    >>> is_half_at_chance([0.01, 1, 1, 0.02]), is_half_at_chance([0.01, 1, 1, 0.4])
+    (True, False)
+    """
+    return 2 * sum(value <= CHANCE for value in values) >= len(values)
+
+
+CLAIMS: list[tuple[str, str, Callable[[Results], list[Finding]]]] = [
+    ("Agreement rises with lambda_cons (lambda_rec = 0)",
+     f"last round's agreement, no step down by more than {SAME}, the last above the first", agreement_rises),
+    ("NMI falls at very high lambda_cons", f"at 100 more than {SAME} below the best of the others", nmi_falls),
+    ("CE and cons together beat either alone on every data set, with and without reconstruction", "by mean NMI",
+     together_beat_alone),
+    ("The ensemble's size has no effect", f"means within {SAME} or one deviation", no_effect("study-ensemble-size")),
+    ("The sampling ratio has no effect", f"means within {SAME} or one deviation", no_effect("study-sample-size")),
+    ("Agreement is stable from round 8 on, but on MICE", f"the mean curve moves by at most {STABLE}", agreement_stable),
+    ("NMI is stable from round 5 on", f"the members' mean NMI moves by at most {STABLE}", nmi_stable),
+    ("The autoencoder helps every consensus method on MICE", "by mean NMI", autoencoder_helps),
+    ("DECCS is ahead of the next best on SYNTH, MICE and HAR", "by mean NMI", ahead_of_all(("synth", "mice", "har"))),
+    ("DECCS is ahead of all others on USPS", "by mean NMI", ahead_of_all(("usps",))),
+    ("On MNIST only SpectralNet is ahead of DECCS", "by mean NMI; checked: no other is", only_spectralnet_ahead),
+    ("DECCS is ahead of ConCURL on all image sets", "by mean NMI", ahead_of_concurl),
+    ("Two not linearly separable clusters are found though half of the members are at chance",
+     f"NMI of a member at chance: at most {CHANCE}; in the end all above {1 - SAME}", half_at_chance),
+]
+
+
+def check_all(results: Results) -> list[Verdict]:
+    return [Verdict(claim, rule, check(results)) for claim, rule, check in CLAIMS]
+
+
+def in_words(verdicts: Sequence[Verdict]) -> str:
+    """A line a claim, and below it one for each data set."""
+    lines = []
+    for verdict in verdicts:
+        lines.append(f"{verdict.status:8}  {verdict.claim} ({verdict.rule})")
+        lines += [f"{'':10}{finding.about}: {word_for(finding.holds)} ({finding.figures})"
+                  for finding in verdict.findings]
+    return "\n".join(lines)

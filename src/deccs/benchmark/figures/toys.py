@@ -1,0 +1,169 @@
+"""Figures of two clusters that no line separates: 4 (rings with one centre) and 9 (half of the members at chance)."""
+
+from __future__ import annotations
+
+from functools import cache as kept
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LogisticRegression
+
+from deccs import datasets
+from deccs.autoencoder import Autoencoder
+from deccs.benchmark.figures.boundaries import plot_boundary
+from deccs.benchmark.figures.members import member_grid
+from deccs.benchmark.figures.parts import claim, in_words, save
+from deccs.benchmark.figures.synth import PERFECT, member_ari, same_and_perfect
+from deccs.benchmark.records import Record
+from deccs.ensemble import Agglomerative, Member, default_members
+from deccs.estimator import DECCS
+from deccs.plots import INK, PALETTE, SMALL, new_figure, scatter
+from deccs.rounds import Consensus, RoundSettings, learn_consensus
+from deccs.rows import Rows, fit_scaler
+from deccs.scores import nmi
+from deccs.seeds import seed_for
+from deccs.training import Pretraining, initial_autoencoder, pretrain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+N_STARTS = 5                 # of Figure 9
+AT_CHANCE = 0.1              # an ARI below
+LAYERS = (20, 20, 2)         # the paper's network for SYNTH
+OBJECTIVES = {               # panel -> weights of CE and cons
+    "CE": (1.0, 0.0),
+    "cons": (0.0, 1.0),
+    "CE + cons": (1.0, 1.0),
+}
+
+
+def draw_fig4(
+    records: list[Record], out: Path, *, seed: int = 0, quick: bool = False, cache: Path | None = None
+) -> dict[str, Any]:
+    X, truth = datasets.make_rings(100 if quick else 300, random_state=seed)
+    rows = Rows(X, fit_scaler(X))
+    root = seed_for(seed, "rings")
+    autoencoder = initial_autoencoder(rows, LAYERS, 0.0, root)
+    pretrain(autoencoder, rows, Pretraining(epochs=20 if quick else 100, batch_size=64, learning_rate=1e-2,
+                                            input_noise=0.0), root)
+    figure = new_figure(10, 2.8)
+    panels = figure.subplots(1, 4)
+    scatter(panels[0], X, truth, title="(a)  Data")
+    centres(panels[0], X, truth)
+    found = {name: one_update(autoencoder, rows, truth, *weights, n_steps=40 if quick else 400, root=root)
+             for name, weights in OBJECTIVES.items()}
+    widest = max(float(np.ptp(after.rounds[-1].Z, axis=0).max()) for after in found.values())
+    numbers: dict[str, dict[str, float]] = {}
+    for ax, letter, (name, after) in zip(panels[1:], "bcd", found.items(), strict=True):
+        first, Z = after.rounds[0].Z, after.rounds[-1].Z                        # (n_points, 2)
+        scatter(ax, Z, truth, title=f"({letter})  {name}")
+        window(ax, Z, 1.12 * widest)
+        centres(ax, Z, truth)
+        if OBJECTIVES[name][0]:
+            plot_boundary(ax, after.classifiers)
+        numbers[name] = rings_apart(Z, truth, scale=float(first.std()))
+        ax.set_xlabel(f"centres {numbers[name]['gap']:.2f} apart, spread {numbers[name]['spread']:.2f}", fontsize=SMALL,
+                      color=INK)
+    save(figure, out, "fig4")
+    ce, cons, both = numbers.values()
+    return {**numbers, "claims": [
+        claim("Cross-entropy alone separates the rings by a line, but leaves them spread out.",
+              ce["linear_accuracy"] > 0.99 and ce["spread"] / ce["gap"] > 2 * both["spread"] / both["gap"],
+              f"linear accuracy {ce['linear_accuracy']:.2f}; spread over distance of the centres "
+              f"{ce['spread'] / ce['gap']:.2f}, {both['spread'] / both['gap']:.2f} with both losses"),
+        claim("The consensus loss alone merges the two rings.",
+              cons["gap"] < 0.2 and cons["spread"] < 0.5,
+              f"distance of the centres {cons['gap']:.2f}, spread {cons['spread']:.2f} (first embedding: 1)"),
+        claim("Both together separate the rings and make them compact: k-means finds them.",
+              both["kmeans_nmi"] > 0.95 and both["gap"] > both["spread"],
+              f"k-means NMI {both['kmeans_nmi']:.2f}, distance of the centres {both['gap']:.2f}, "
+              f"spread {both['spread']:.2f}"),
+    ]}
+
+
+def one_update(
+    autoencoder: Autoencoder, rows: Rows, truth: np.ndarray, lambda_ce: float, lambda_cons: float, *, n_steps: int,
+    root: int,
+) -> Consensus:
+    """One round with two members that know the rings: they agree, and only the losses act."""
+    members: list[Member] = [("one", truth), ("other", truth)]
+    settings = RoundSettings(
+        n_rounds=1, n_steps=n_steps, learning_rate=0.05, lambda_ce=lambda_ce, lambda_cons=lambda_cons, lambda_rec=0.0,
+        ramp_up=False, sample_size=1.0, patience=100,
+    )
+    return learn_consensus(autoencoder, rows, members, settings, root)
+
+
+def window(ax: Axes, Z: np.ndarray, width: float) -> None:
+    """A square around the points. All panels have the same width: an axis that fits its points hides a collapse."""
+    for axis, middle in (("x", (Z[:, 0].min() + Z[:, 0].max()) / 2), ("y", (Z[:, 1].min() + Z[:, 1].max()) / 2)):
+        ax.set(**{f"{axis}lim": (middle - width / 2, middle + width / 2)})
+
+
+def centres(ax: Axes, points: np.ndarray, truth: np.ndarray) -> None:
+    """The mean of each class: a dot and, because they may coincide, a cross."""
+    for label, marker in enumerate("oX"):
+        x, y = points[truth == label].mean(axis=0)
+        ax.plot(x, y, marker, ms=9 - 2 * label, color=PALETTE[label], mec="black", mew=0.8, zorder=5)
+
+
+def rings_apart(Z: np.ndarray, truth: np.ndarray, scale: float) -> dict[str, float]:
+    """How far two classes are apart: distance of their centres and spread around them, and who can tell them."""
+    one, other = Z[truth == 0], Z[truth == 1]
+    within = np.concatenate([one - one.mean(axis=0), other - other.mean(axis=0)])
+    standard = (Z - Z.mean(axis=0)) / max(float(Z.std()), 1e-12)
+    line = LogisticRegression(C=1e4, max_iter=1000).fit(standard, truth)
+    labels = KMeans(2, n_init=10, random_state=0).fit_predict(standard)
+    return {
+        "gap": float(np.linalg.norm(one.mean(axis=0) - other.mean(axis=0)) / scale),
+        "spread": float(np.sqrt(np.square(within).sum(axis=1).mean()) / scale),
+        "linear_accuracy": float(line.score(standard, truth)),
+        "kmeans_nmi": nmi(truth, labels),
+    }
+
+
+@kept
+def fit_nonlinear(seed: int, quick: bool) -> tuple[DECCS, np.ndarray]:
+    """DECCS on two nested half rings, and their true classes; single linkage as for the paper's synthetic data."""
+    X, truth = datasets.make_nonlinear(120 if quick else 500, random_state=seed)
+    members = [(name, Agglomerative(2, linkage="single") if name == "agglomerative" else clusterer)
+               for name, clusterer in default_members(2)]
+    fewer: dict[str, Any] = {}
+    if quick:
+        fewer = {"n_rounds": 1, "n_init": 1, "n_steps": 60, "pretraining": Pretraining(epochs=40)}
+    model = DECCS(2, members=members, layers=LAYERS, scale=None, random_state=seed, **fewer)
+    return model.fit(X), truth
+
+
+def draw_fig9(
+    records: list[Record], out: Path, *, seed: int = 0, quick: bool = False, cache: Path | None = None
+) -> dict[str, Any]:
+    model, truth = fit_nonlinear(seed, quick)
+    figure = new_figure(10, 5)
+    member_grid(figure, truth, model.rounds_, model.best_round_)
+    save(figure, out, "fig9")
+    starts = [seed + start for start in range(2 if quick else N_STARTS)]   # one start alone could be a lucky one
+    found = [of_nonlinear(*fit_nonlinear(start, quick)) for start in starts]
+    n_chance, n_solved = (sum(start[what] for start in found) for what in ("half_at_chance", "solved"))
+    return {"starts": found, "claims": [
+        claim("On the autoencoder's embedding two members find the half rings and two are no better than chance.",
+              n_chance == len(found),
+              f"in {n_chance} of {len(found)} starts; ARI "
+              + "; ".join(in_words(start["autoencoder"]) for start in found)),
+        claim("On the consensus representation all members find the half rings.", n_solved == len(found),
+              f"in {n_solved} of {len(found)} starts"),
+    ]}
+
+
+def of_nonlinear(model: DECCS, truth: np.ndarray) -> dict[str, Any]:
+    """Members before and after, and whether it is as the paper says."""
+    first, last = model.rounds_[0], model.rounds_[model.best_round_]
+    before, after = member_ari(first, truth), member_ari(last, truth)
+    n_chance = sum(abs(value) < AT_CHANCE for value in before.values())
+    n_perfect = sum(value >= PERFECT for value in before.values())
+    return {
+        "autoencoder": before, "consensus_representation": after, "agreement": [first.agreement, last.agreement],
+        "half_at_chance": n_chance == n_perfect == 2, "solved": same_and_perfect(last, after),
+    }

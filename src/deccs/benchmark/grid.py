@@ -1,0 +1,178 @@
+"""Many runs: which are missing, how long they will take, running them with a line in the records for each."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from deccs.benchmark import records
+from deccs.benchmark.processes import Workers
+from deccs.benchmark.records import Record
+from deccs.benchmark.runner import Run, headers
+from deccs.benchmark.settings import METHODS, RUN_FOR
+from deccs.datasets.sources import SOURCES
+
+
+def counts(record: Record, *, failed_too: bool = True) -> bool:
+    """Whether a run has ended and nothing that changes its result has come since; a stopped one has not ended."""
+    method = RUN_FOR.get(record["method"])
+    current = method is None or record.get("recipe", 0) >= METHODS[method].recipe
+    return current and (record["status"] == "ok" or (failed_too and record["status"] == "failed"))
+
+
+class Known:
+    """The runs that have a record. One that failed has, unless ``again`` asks for it once more."""
+
+    def __init__(self, there: Iterable[Record], *, again: bool = False) -> None:
+        self.places: dict[tuple[str, str, str, int], list[Record]] = defaultdict(list)
+        for record in there:
+            if counts(record, failed_too=not again):
+                self.places[place(record)].append(record)
+
+    def has(self, header: Record) -> bool:
+        return any(records.same_run(record, header) for record in self.places[place(header)])
+
+
+def place(record: Record) -> tuple[str, str, str, int]:
+    return record["experiment"], record["method"], record["dataset"], record["repetition"]
+
+
+def missing(wanted: Iterable[Run], known: Known) -> list[Run]:
+    """The runs that lack a record, each once."""
+    once = {(run.experiment, run.method, run.dataset, run.repetition): run for run in wanted}
+    return [run for run in once.values() if not all(known.has(header) for header in headers(run))]
+
+
+class Expected:
+    """How long a run takes, from earlier ones of the same method and data set."""
+
+    def __init__(self, there: Iterable[Record]) -> None:
+        self.seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for record in there:
+            self.add(record)
+
+    def add(self, record: Record) -> None:
+        if record["status"] == "ok" and "wall_seconds" in record and record["method"] in RUN_FOR:
+            self.seconds[RUN_FOR[record["method"]], record["dataset"]].append(record["wall_seconds"])
+
+    def of(self, method: str, dataset: str) -> float | None:
+        """Median seconds; without a run on this data set, of the next larger one or, by size, of the largest."""
+        if (method, dataset) in self.seconds:
+            return statistics.median(self.seconds[method, dataset])
+        size = n_points(dataset)
+        known = {n_points(other): statistics.median(values)
+                 for (name, other), values in self.seconds.items() if name == method}
+        larger = [n for n in known if n >= size]
+        if larger:
+            return known[min(larger)]
+        return known[max(known)] * size / max(known) if known else None
+
+    def words(self, runs: Sequence[Run], jobs: int) -> str:
+        """How long they take, ``jobs`` at the same time: "some 5 min, 2 of unknown length"."""
+        found = [self.of(run.method, run.dataset) for run in runs]
+        known = [seconds for seconds in found if seconds is not None]
+        n_unknown = len(found) - len(known)
+        return ", ".join([*([f"some {duration(sum(known) / jobs)}"] if known else []),
+                          *([f"{n_unknown} of unknown length"] if n_unknown else [])])
+
+
+def n_points(dataset: str) -> int:
+    return SOURCES[dataset].n if dataset in SOURCES else 1000
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(8), duration(90), duration(600), duration(20_000)
+    ('8 s', '1.5 min', '10 min', '5.6 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.1f} min" if seconds < 570 else f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def summary(record: Record) -> str:
+    """What came of a run, in a line."""
+    if record["status"] != "ok":
+        return f"{record['status']}: {record.get('error', '')}"
+    values = record["scores"]
+    words = [f"NMI {values['nmi']:.3f}  ARI {values['ari']:.3f}  accuracy {values['accuracy']:.3f}"]
+    if "agreement" in values:
+        words.append(f"agreement {values['agreement']:.3f}")
+    if "best_round" in record:
+        words.append(f"in round {record['best_round']}")
+    return "  ".join([*words, f"{record['seconds']['total']:.0f} s", f"{record['peak_memory_mb']:.0f} MB"])
+
+
+def carry_out_missing(
+    runs: Sequence[Run], read: Callable[[], list[Record]], out: Path, workers: Workers,
+    tell: Callable[[Record], None], console: Console, *, again: bool = False,
+) -> None:
+    """Run what ``read`` has no record of, a line in ``out`` for each when it ends.
+
+    Ctrl-C leaves a line "stopped" for those under way.
+    """
+    with records.alone_with(out):
+        records.mend(out)
+        there = read()
+        known, expected = Known(there, again=again), Expected(there)
+        waiting = missing(runs, known)
+        time = f": {expected.words(waiting, workers.jobs)}" if waiting else ""
+        console.print(f"{len(waiting)} runs to do{time}.", highlight=False)
+        with workers, Display(len(waiting), console) as display:
+            work_off(waiting, known, expected, out, workers, tell, display)
+
+
+def work_off(
+    waiting: list[Run], known: Known, expected: Expected, out: Path, workers: Workers, tell: Callable[[Record], None],
+    display: Display,
+) -> None:
+    try:
+        while waiting or workers.under_way:
+            workers.start_next(waiting)
+            under_way = [worker.run for worker in workers.under_way.values()]
+            display.show(under_way, expected.words([*waiting, *under_way], workers.jobs))
+            for found in workers.ended():
+                for record in found:
+                    if not known.has(record):       # a crash may have kept a part of an ensemble's records
+                        records.append(out, record)
+                        expected.add(record)
+                        tell(record)
+                display.advance()
+    except KeyboardInterrupt:
+        for worker in workers.under_way.values():
+            for header in headers(worker.run):
+                records.append(out, header | {"status": "stopped"})
+        raise
+
+
+class Display:
+    """Runs done and time left over the whole grid; silent where nobody watches, for each run has its line."""
+
+    def __init__(self, n_runs: int, console: Console) -> None:
+        self.progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"), console=console, disable=not console.is_terminal, transient=True,
+        )
+        self.task = self.progress.add_task("", total=n_runs, left="")
+
+    def __enter__(self) -> Display:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.progress.stop()
+
+    def show(self, under_way: Sequence[Run], left: str) -> None:
+        """What is under way, and how long all that is left will take."""
+        words = ", ".join(f"{run.method} {run.dataset} {run.repetition}" for run in under_way)
+        self.progress.update(self.task, description=words, left=f"{left} left")
+
+    def advance(self) -> None:
+        self.progress.advance(self.task)

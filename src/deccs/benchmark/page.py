@@ -1,0 +1,140 @@
+"""One HTML page that needs nothing else: tables, claims, figures and where the numbers come from."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from deccs.benchmark import claims, render
+from deccs.benchmark.claims import FAILS, HOLDS, PENDING, Verdict
+from deccs.benchmark.experiments import Experiment
+from deccs.benchmark.figures import FIGURES
+from deccs.benchmark.grid import duration
+from deccs.benchmark.results import Comparison, Result, Results
+
+TEST = ("Welch's t-test, two-sided, between the runs of DECCS and those of the best other method. The rival was picked "
+        "by the same runs, which makes p a little too small; with so few runs it is a hint, no proof.")
+
+
+NEWEST = f"By the newest runs there are, those marked {render.OLD} in the tables among them."
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure of the page: the picture as PNG, or why there is none, and what its numbers say."""
+
+    name: str
+    png: bytes | None
+    reason: str = ""
+    claims: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass
+class Page:
+    """What the page shows."""
+
+    results: Results
+    tables: dict[str, tuple[Experiment, dict[tuple[str, str], Result]]] = field(default_factory=dict)
+    comparisons: dict[str, list[Comparison]] = field(default_factory=dict)
+    verdicts: list[Verdict] = field(default_factory=list)
+    figures: list[Drawn] = field(default_factory=list)
+
+    def html(self) -> str:
+        parts = [*self.table_parts(), *self.claim_part(), *self.figure_parts(), self.records_part()]
+        links = "".join(f'<li><a href="#{key}">{escape(short(title))}</a></li>' for key, title, _ in parts)
+        body = "".join(f'<section id="{key}"><h2>{escape(title)}</h2>{inner}</section>' for key, title, inner in parts)
+        style = files("deccs.benchmark").joinpath("page.css").read_text()
+        return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>DECCS: the paper rerun</title>'
+                f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>'
+                f"<body><h1>Deep Clustering With Consensus Representations, rerun</h1>"
+                f"<p>Our numbers beside those the paper prints, from records of single runs.</p>{self.facts()}"
+                f'<nav aria-label="Parts"><ul>{links}</ul></nav><main>{body}</main></body></html>\n')
+
+    def facts(self) -> str:
+        shown = [result for _, table in self.tables.values() for result in table.values()]
+        marks = Counter(result.mark for result in shown)
+        verdicts = Counter(verdict.status for verdict in self.verdicts)
+        facts = {"cells with runs": f"{sum(bool(result.values) for result in shown)} of {len(shown)}"} if shown else {}
+        if shown:
+            facts |= {"better, equal, worse": f"{marks['better']}, {marks['equal']}, {marks['worse']}",
+                      "runs failed": str(sum(result.n_failed for result in shown))}
+        if self.verdicts:
+            facts["claims that hold, do not, pending"] = ", ".join(
+                str(verdicts[status]) for status in (HOLDS, FAILS, PENDING))
+        cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
+        return f'<dl class="facts">{cells}</dl>'
+
+    def table_parts(self) -> list[tuple[str, str, str]]:
+        found = []
+        for key, (experiment, table) in self.tables.items():
+            compared = "".join(f"<li>{escape(str(line))}</li>" for line in self.comparisons.get(key, []))
+            test = f"<h3>DECCS and the runner-up</h3><ul>{compared}</ul><p class=note>{TEST}</p>" if compared else ""
+            found.append((key, experiment.title, render.html(experiment, table) + test))
+        return found
+
+    def claim_part(self) -> list[tuple[str, str, str]]:
+        if not self.verdicts:
+            return []
+        lines = "".join(
+            f'<li><strong class="{verdict.status.replace(" ", "-")}">{escape(verdict.status)}</strong> '
+            f"{escape(verdict.claim)} <span class=note>({escape(verdict.rule)})</span><ul>"
+            + "".join(f"<li>{escape(finding_words(finding))}</li>" for finding in verdict.findings) + "</ul></li>"
+            for verdict in self.verdicts)
+        return [("claims", "What Section VI claims", f"<p class=note>{NEWEST}</p><ol class=\"claims\">{lines}</ol>")]
+
+    def figure_parts(self) -> list[tuple[str, str, str]]:
+        found = []
+        for drawn in self.figures:
+            about = FIGURES[drawn.name]
+            picture = f"<p class=note>{escape(drawn.reason)}</p>"
+            if drawn.png is not None:
+                source = base64.b64encode(drawn.png).decode()
+                picture = f'<img alt="{escape(about.title)}" src="data:image/png;base64,{source}">'
+            lines = "".join(
+                f"<li>{escape(claims.word_for(claim['holds']))}: {escape(claim['claim'])} ({escape(claim['figures'])})"
+                "</li>" for claim in drawn.claims)
+            found.append((drawn.name, f"Figure {drawn.name.removeprefix('fig')}: {about.title}",
+                          f"<figure>{picture}<figcaption>{escape(about.caption)}</figcaption></figure><ul>{lines}</ul>"))
+        return found
+
+    def records_part(self) -> tuple[str, str, str]:
+        """Where the numbers come from, and what went wrong."""
+        there = self.results.records
+        seconds = sum({(record["experiment"], record.get("started"), record["dataset"], record["repetition"]):
+                       record.get("wall_seconds", 0.0) for record in there}.values())
+        machines = Counter(record["machine"]["processor"] for record in there if "machine" in record)
+        codes = Counter(record["code"] for record in there if "code" in record)
+        data: dict[str, set[str]] = defaultdict(set)
+        for record in there:
+            if "dataset_sha256" in record:
+                data[record["dataset"]].add(record["dataset_sha256"][:12])
+        lines = [
+            f"{len(there)} records, {duration(seconds)} in all",
+            "Processors: " + ", ".join(machines),
+            "Code versions: " + ", ".join(codes),
+            "Checksums of the data: " + ", ".join(f"{name} {' '.join(sorted(sums))}" for name, sums in data.items()),
+        ]
+        failed = [f"{record['experiment']}, {record['method']}, {record['dataset']}, repetition "
+                  f"{record['repetition']}: {record['error']}" for record in there if record["status"] == "failed"]
+        wrong = "<h3>Failed runs</h3><ul>" + "".join(f"<li>{escape(line)}</li>" for line in failed) + "</ul>"
+        return ("records", "Records", "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
+                + (wrong if failed else "<p>No run failed.</p>"))
+
+
+def short(title: str) -> str:
+    return title.split(":")[0].split(",")[0]
+
+
+def finding_words(finding: claims.Finding) -> str:
+    return f"{finding.about}: {claims.word_for(finding.holds)} ({finding.figures})"
+
+
+def picture_of(out: Path, name: str) -> bytes | None:
+    path = out / f"{name}.png"
+    return path.read_bytes() if path.exists() else None

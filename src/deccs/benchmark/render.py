@@ -1,0 +1,148 @@
+"""A table of results as Markdown, LaTeX and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from html import escape
+
+from deccs.benchmark.experiments import Experiment
+from deccs.benchmark.results import BETTER, EQUAL, PARTS, WORSE, Result
+
+Table = Mapping[tuple[str, str], Result]
+SIGNS = {BETTER: "▲", EQUAL: "=", WORSE: "▼", "": ""}
+OLD = "†"
+LEGEND = (
+    "Each cell: mean ± deviation of our runs, how many (n), the paper's figure. ▲ better than the paper's, = equal "
+    "within one deviation (the larger of ours and the paper's, at least 0.005), ▼ worse, - none printed. "
+    "The best of a column is bold, the runner-up underlined or in italics."
+)
+OLD_LEGEND = f"{OLD} runs from before the last change of the method; they are to be made anew."
+
+
+def legends(experiment: Experiment, table: Table) -> list[str]:
+    """What the reader of this table must know."""
+    return [
+        LEGEND,
+        *[f"* {words}" for name, words in PARTS.items() if name in experiment.datasets],
+        *([OLD_LEGEND] if any(result.outdated for result in table.values()) else []),
+        *([experiment.note] if experiment.note else []),
+    ]
+
+
+def head(dataset: str) -> str:
+    return dataset.upper() + ("*" if dataset in PARTS else "")
+
+
+def leaders(experiment: Experiment, table: Table, dataset: str) -> dict[str, str]:
+    """Row -> "best" or "second" by mean, as printed; equal means share a place."""
+    means = {row.label: round(table[row.label, dataset].mean, 3) for row in experiment.rows
+             if table[row.label, dataset].values}
+    if len(means) < 2:
+        return {}
+    order = sorted(set(means.values()), reverse=True)[:2]
+    return {label: ("best", "second")[order.index(mean)] for label, mean in means.items() if mean in order}
+
+
+def markdown(experiment: Experiment, table: Table) -> str:
+    places = {dataset: leaders(experiment, table, dataset) for dataset in experiment.datasets}
+    lines = [f"| {experiment.head} | " + " | ".join(map(head, experiment.datasets)) + " |",
+             "|---" * (len(experiment.datasets) + 1) + "|"]
+    for row in experiment.rows:
+        texts = [markdown_cell(table[row.label, dataset], places[dataset].get(row.label, ""))
+                 for dataset in experiment.datasets]
+        lines.append("| " + " | ".join([markdown_escape(row.label), *texts]) + " |")
+    return "\n".join([f"## {experiment.title}", "", *lines, "", "\n\n".join(legends(experiment, table)), ""])
+
+
+def markdown_cell(result: Result, place: str) -> str:
+    """
+    >>> markdown_cell(Result((0.8, 0.9), 0, 0, (0.82, 0.01)), "best")
+    '**0.850 ± 0.050** (n 2, paper 0.82 ± 0.01 =)'
+    """
+    around = {"best": "**", "second": "_"}.get(place, "")
+    number = f"{around}{markdown_escape(result.number)}{around}{OLD if result.outdated else ''}"
+    return f"{number}{beside(result)}"
+
+
+def beside(result: Result) -> str:
+    """Runs, the paper's figure and the mark."""
+    paper = f"paper {result.paper} {SIGNS[result.mark]}".rstrip()
+    return f" ({', '.join(words for words in (result.runs, paper) if words)})"
+
+
+def markdown_escape(text: str) -> str:
+    """
+    >>> markdown_escape("a|b lambda_rec")
+    'a\\\\|b lambda\\\\_rec'
+    """
+    return "".join(f"\\{character}" if character in "\\|*_`<" else character for character in text)
+
+
+LATEX = {"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+         "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+         "±": r"$\pm$", "▲": r"$\blacktriangle$", "▼": r"$\blacktriangledown$", "†": r"$\dagger$"}
+
+
+def latex_escape(text: str) -> str:
+    """
+    >>> latex_escape("50 % & lambda_rec ± 1")
+    '50 \\\\% \\\\& lambda\\\\_rec $\\\\pm$ 1'
+    """
+    return "".join(LATEX.get(character, character) for character in text)
+
+
+def latex(experiment: Experiment, table: Table) -> str:
+    """A table* with booktabs; amssymb has the marks."""
+    places = {dataset: leaders(experiment, table, dataset) for dataset in experiment.datasets}
+    lines = [" & ".join(map(latex_escape, [experiment.head, *map(head, experiment.datasets)])) + r" \\", r"\midrule"]
+    group = experiment.rows[0].group if experiment.rows else ""
+    for row in experiment.rows:
+        if row.group != group:
+            lines.append(r"\midrule")
+            group = row.group
+        texts = [latex_cell(table[row.label, dataset], places[dataset].get(row.label, ""))
+                 for dataset in experiment.datasets]
+        lines.append(" & ".join([latex_escape(row.label), *texts]) + r" \\")
+    caption = latex_escape(" ".join([f"{experiment.title}.", *legends(experiment, table)]))
+    return "\n".join([
+        r"% needs \usepackage{booktabs,amssymb,graphicx}", r"\begin{table*}", rf"\caption{{{caption}}}", r"\centering",
+        r"\resizebox{\textwidth}{!}{%", rf"\begin{{tabular}}{{l{'c' * len(experiment.datasets)}}}", r"\toprule", *lines,
+        r"\bottomrule", r"\end{tabular}}", r"\end{table*}", ""])
+
+
+def latex_cell(result: Result, place: str) -> str:
+    command = {"best": r"\textbf", "second": r"\underline"}.get(place, "")
+    number = latex_escape(result.number)
+    number = f"{command}{{{number}}}" if command else number
+    small = latex_escape((OLD if result.outdated else "") + beside(result))
+    return rf"{number}{{\tiny{small}}}"
+
+
+def html(experiment: Experiment, table: Table) -> str:
+    places = {dataset: leaders(experiment, table, dataset) for dataset in experiment.datasets}
+    columns = "".join(f'<th scope="col">{escape(head(dataset))}</th>' for dataset in experiment.datasets)
+    body, group = [], experiment.rows[0].group if experiment.rows else ""
+    for row in experiment.rows:
+        line = ' class="group"' if row.group != group else ""
+        group = row.group
+        texts = "".join(html_cell(table[row.label, dataset], places[dataset].get(row.label, ""))
+                        for dataset in experiment.datasets)
+        body.append(f'<tr{line}><th scope="row">{escape(row.label)}</th>{texts}</tr>')
+    notes = "".join(f"<p class=note>{escape(words)}</p>" for words in legends(experiment, table))
+    return (f'<div class="wide" tabindex="0" role="region" aria-label="{escape(experiment.title)}"><table>'
+            f'<thead><tr><th scope="col">{escape(experiment.head)}</th>{columns}</tr></thead>'
+            f"<tbody>{''.join(body)}</tbody></table></div>{notes}")
+
+
+def html_cell(result: Result, place: str) -> str:
+    """The number, and below it the runs and the paper's figure with its mark."""
+    tag = {"best": "b", "second": "u"}.get(place, "span")
+    old = f'<abbr title="{escape(OLD_LEGEND)}">{OLD}</abbr>' if result.outdated else ""
+    runs = f'<small class="runs">{escape(result.runs)}</small>' if result.runs else ""
+    mark = f' <i class="{result.mark}" title="{result.mark}">{SIGNS[result.mark]}</i>' if result.mark else ""
+    state = "" if result.values else ' class="none"'
+    return (f"<td{state}><{tag}>{escape(result.number)}</{tag}>{old} {runs}"
+            f"<small>paper {escape(result.paper)}{mark}</small></td>")
+
+
+FORMATS: dict[str, Callable[[Experiment, Table], str]] = {"md": markdown, "tex": latex}

@@ -1,0 +1,134 @@
+"""``deccs reproduce``: run what is missing, then tables, claims, figures and the page from the records alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+
+from rich.console import Console
+
+from deccs.benchmark import claims, records, render
+from deccs.benchmark.experiments import EXPERIMENTS, FIGURES, TABLES, Experiment, narrowed, runs_of
+from deccs.benchmark.figures import FIGURES as DRAWINGS
+from deccs.benchmark.grid import carry_out_missing, summary
+from deccs.benchmark.page import Drawn, Page, picture_of
+from deccs.benchmark.processes import Workers
+from deccs.benchmark.records import Record
+from deccs.benchmark.results import Results, chosen_by_truth, comparisons
+from deccs.benchmark.runner import Run
+from deccs.benchmark.settings import PAPER, TOYS
+
+RECORDS, PAGE = "records.jsonl", "index.html"
+WITH_A_TEST = ("table2", "table3")
+EVERYTHING, CLAIMS = "all", "claims"
+NAMES = (*EXPERIMENTS, CLAIMS, EVERYTHING)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What was asked for: experiments by name, narrowed to data sets and methods; claims beside them."""
+
+    experiments: Mapping[str, Experiment]
+    with_claims: bool
+    n_seeds: int | None = None
+
+    def runs(self) -> list[Run]:
+        return runs_of(self.experiments, self.n_seeds)
+
+
+def wanted(
+    what: Sequence[str], datasets: Sequence[str] | None = None, methods: Sequence[str] | None = None,
+    n_seeds: int | None = None,
+) -> Wanted:
+    """By names; errors name those there are."""
+    names = [name.lower() for name in what]
+    check_names(names, NAMES, "reproduce")
+    check_names(datasets or (), (*PAPER, *TOYS), "--data")
+    known = list(dict.fromkeys(name for experiment in EXPERIMENTS.values() for row in experiment.rows
+                               for name in (row.label, row.method)))
+    check_names(methods or (), known, "--methods")
+    if n_seeds is not None and n_seeds < 1:
+        raise ValueError(f"--seeds must be at least 1, got {n_seeds}.")
+    everything = EVERYTHING in names
+    chosen = EXPERIMENTS if everything else {name: EXPERIMENTS[name] for name in dict.fromkeys(names) if name != CLAIMS}
+    return Wanted({name: narrowed(experiment, datasets, methods) for name, experiment in chosen.items()},
+                  everything or CLAIMS in names, n_seeds)
+
+
+def check_names(given: Sequence[str], known: Sequence[str], where: str) -> None:
+    for name in given:
+        if name not in known:
+            close = get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise ValueError(f"{where}: {name!r} is not known.{hint} There are {', '.join(known)}.")
+
+
+def read_records(out: Path) -> list[Record]:
+    """Those published in the checkout, then those of this folder."""
+    own = out / RECORDS
+    return records.read_all([*(path for path in records.published() if path.resolve() != own.resolve()), own])
+
+
+def run_missing(asked: Wanted, out: Path, workers: Workers, console: Console, *, again: bool = False) -> list[Record]:
+    """Run what has no record; the records that came of it."""
+    made: list[Record] = []
+
+    def tell(record: Record) -> None:
+        made.append(record)
+        console.print(f"{record['dataset']} {record['method']} {record['repetition']} ({record['experiment']}): "
+                      f"{summary(record)}", highlight=False, markup=False, soft_wrap=True)
+
+    carry_out_missing(asked.runs(), lambda: read_records(out), out / RECORDS, workers, tell, console, again=again)
+    return made
+
+
+def write_all(
+    asked: Wanted, out: Path, cache: Path | None, *, draw: bool, console: Console
+) -> list[Path]:
+    """Tables, figures and the page from the records. Without ``draw`` only figures that need no fit are drawn anew."""
+    there = read_records(out)
+    results = Results(there)
+    page = Page(results, verdicts=claims.check_all(results) if asked.with_claims else [])
+    written = []
+    for name, experiment in asked.experiments.items():
+        if name in TABLES and experiment.rows and experiment.datasets:
+            if name == "table2" and (best := chosen_by_truth(there)):
+                note = f"{experiment.note} By the truth, where tried: {'; '.join(best)}."
+                experiment = replace(experiment, note=note)
+            table = results.table(name, experiment, asked.n_seeds)
+            page.tables[name] = experiment, table
+            for kind, form in render.FORMATS.items():
+                written.append(write_text(out / f"{name}.{kind}", form(experiment, table)))
+            if name in WITH_A_TEST:
+                page.comparisons[name] = comparisons(experiment, table)
+        elif name in FIGURES:
+            page.figures.append(drawn(name, there, out, cache, draw=draw, console=console))
+    return [*written, write_text(out / PAGE, page.html())]
+
+
+def drawn(name: str, there: list[Record], out: Path, cache: Path | None, *, draw: bool, console: Console) -> Drawn:
+    """A figure drawn now, or as it was drawn before."""
+    numbers = out / f"{name}.json"
+    if draw or DRAWINGS[name].needs:
+        console.print(f"Drawing {name}: {DRAWINGS[name].title}", highlight=False)
+        try:
+            write_text(numbers, json.dumps(records.finite(DRAWINGS[name].draw(there, out, cache=cache)), indent=1))
+        except Exception as error:      # a figure that fails is told in its place; the tables stand
+            return Drawn(name, None, f"not drawn: {type(error).__name__}: {error}")
+    found = json.loads(numbers.read_text())["claims"] if numbers.exists() else ()
+    return Drawn(name, picture_of(out, name), f"not yet drawn: deccs reproduce {name}", found)
+
+
+def write_text(path: Path, text: str) -> Path:
+    """All of it or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.part")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return path
