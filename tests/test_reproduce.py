@@ -168,13 +168,13 @@ def test_resuming_repeats_nothing(tmp_path):
 
 
 def test_kill_9_loses_nothing_repeats_nothing_and_breaks_no_line(tmp_path):
-    out, wanted = tmp_path / "records.jsonl", runs(5, "consensus")
+    out, wanted = tmp_path / "records.jsonl", runs(20, "consensus")
     rng, context, kills = random.Random(0), get_context("fork"), 0
     n_records = len(METHODS["consensus"].functions) * len(wanted)
     while len(records.read_all([out])) < n_records:
-        process = context.Process(target=carry_out, args=(out, wanted, Fake(seconds=0.02, padding=100_000)))
+        process = context.Process(target=carry_out, args=(out, wanted, Fake(seconds=0.1, padding=30_000)))
         process.start()
-        process.join(rng.uniform(0.1, 0.4) if kills < 6 else 60)
+        process.join(rng.uniform(0.1, 0.25) if kills < 6 else 60)          # two at once: some four runs are done then
         if process.is_alive():
             process.kill()
             kills += 1
