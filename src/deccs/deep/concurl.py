@@ -6,7 +6,6 @@ import copy
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,11 @@ from torch.nn.functional import cross_entropy, normalize
 from deccs.autoencoder import Autoencoder
 from deccs.deep.augment import draw_motion, move
 from deccs.deep.template import DeepClustering, default_steps, embed_all, first_centres, squared_distances
-from deccs.embedding import pick_device
 from deccs.files import stored_layer
-from deccs.inputs import as_table
-from deccs.progress import Display, Progress, tell
-from deccs.rows import Rows, fit_scaler
-from deccs.seeds import generator_for, root_seed, torch_seeded
-from deccs.training import endless_batches, threads_for
+from deccs.progress import Progress
+from deccs.rows import Rows
+from deccs.seeds import generator_for, torch_seeded
+from deccs.training import Epoch, endless_batches
 
 
 def shape_of_images(image_shape: Sequence[int] | str, n_features: int) -> tuple[int, int, int]:
@@ -194,29 +191,13 @@ class ConCURL(DeepClustering):
         self.verbose = verbose
         self.callbacks = callbacks
 
-    def fit(self, X: Any, y: object = None) -> Any:
-        """Learn the features and the clustering. ``y`` is ignored."""
-        X = as_table(self, X, reset=True)
-        self._check(X.shape[0])
-        root = root_seed(self.random_state)
-        self.scaler_ = fit_scaler(X, self.scale)
-        rows = Rows(X, self.scaler_, pick_device(self.device))
-        with Display(0) if self.verbose else nullcontext() as display:
-            listeners = [*(self.callbacks or []), *([display] if display else [])]
-            start = self._start(rows, root)
-            with torch_seeded(root, type(self).__name__), threads_for(start, self.batch_size):
-                self._train(start, rows, root, tell(listeners, "on_progress"))
-        self.autoencoder_.cpu().eval()
-        self.labels_ = self._labels(X)
-        return self
-
     def _check(self, n_points: int) -> None:
         super()._check(n_points)
         for name in ("n_latent", "n_projections"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {getattr(self, name)!r}.")
 
-    def _start(self, rows: Rows, root: int) -> Autoencoder:
+    def _start(self, rows: Rows, root: int, on_epoch: Callable[[Epoch], None]) -> Autoencoder:
         """The untrained map from rows to vectors of unit length, with no decoder."""
         shape = shape_of_images(self.image_shape, rows.n_features)
         with torch_seeded(root, "initial weights"):

@@ -22,7 +22,7 @@ from deccs.inputs import as_table, output_dtype
 from deccs.progress import Display, Progress, tell
 from deccs.rows import Rows, fit_scaler
 from deccs.seeds import root_seed, seed_for, torch_seeded
-from deccs.training import TINY, Pretraining, threads_for
+from deccs.training import TINY, Epoch, Pretraining, threads_for
 
 
 class DeepClustering(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -54,10 +54,7 @@ class DeepClustering(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMix
         rows = Rows(X, self.scaler_, pick_device(self.device))
         with Display(0) if self.verbose else nullcontext() as display:
             listeners = [*(self.callbacks or []), *([display] if display else [])]
-            start = starting_autoencoder(
-                rows, root, autoencoder=self.autoencoder, layers=self.layers, dropout=self.dropout,
-                pretraining=self.pretraining, on_epoch=tell(listeners, "on_epoch"),
-            ).autoencoder
+            start = self._start(rows, root, tell(listeners, "on_epoch"))
             with torch_seeded(root, type(self).__name__), threads_for(start, self.batch_size):
                 self._train(start, rows, root, tell(listeners, "on_progress"))
         self.autoencoder_.cpu().eval()
@@ -88,6 +85,13 @@ class DeepClustering(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMix
             raise ValueError(f"n_clusters={k} is more than the number of points, n_samples={n_points}. Ask for fewer.")
         if not isinstance(self.batch_size, int | np.integer) or self.batch_size < 2:
             raise ValueError(f"batch_size must be a whole number of at least 2, got {self.batch_size!r}.")
+
+    def _start(self, rows: Rows, root: int, on_epoch: Callable[[Epoch], None]) -> Autoencoder:
+        """The network the training begins with: the user's, or built and pretrained."""
+        return starting_autoencoder(
+            rows, root, autoencoder=self.autoencoder, layers=self.layers, dropout=self.dropout,
+            pretraining=self.pretraining, on_epoch=on_epoch,
+        ).autoencoder
 
     def _train(
         self, autoencoder: Autoencoder, rows: Rows, root: int, on_progress: Callable[[Progress], None]
