@@ -77,7 +77,8 @@ def load(name: str) -> datasets.Dataset:
 
 def settings_record(model: Any) -> dict[str, Any]:
     """All parameters of the estimator as plain JSON."""
-    silent = ("verbose", "callbacks", "n_jobs", "device", "random_state", "autoencoder")
+    # what cannot change the result
+    silent = ("verbose", "callbacks", "n_jobs", "device", "random_state", "autoencoder", "checkpoint")
     given = {name: value for name, value in model.get_params(deep=False).items() if name not in silent}
     if "pretraining" in given:
         given["pretraining"] = asdict(model.pretraining or Pretraining())
