@@ -15,7 +15,7 @@ from torch import nn
 
 from deccs.autoencoder import Autoencoder
 from deccs.deep.dcn import nearest
-from deccs.deep.template import DeepClustering, default_steps, embed_all, squared_distances
+from deccs.deep.template import DeepClustering, default_steps, embed_all, squared_distances, typical_deviation
 from deccs.files import stored
 from deccs.progress import Progress
 from deccs.rows import Rows
@@ -370,12 +370,3 @@ class DeepECT(DeepClustering):
 def sapling(Z: torch.Tensor) -> Growing:
     """A tree that is its root alone, at the mean of Z (n, n_latent)."""
     return Growing(torch.zeros(0, 1, device=Z.device), Z.mean(0, keepdim=True), torch.ones(1, device=Z.device))
-
-
-def typical_deviation(Z: torch.Tensor) -> float:
-    """The root of the mean variance of the columns; 1 where all points are one. Autoencoders choose it as they like.
-
-    >>> typical_deviation(torch.tensor([[1.0, 1.0], [-1.0, 3.0]]))        # variances 1 and 1
-    1.0
-    """
-    return float(Z.var(0, correction=0).mean().sqrt()) or 1.0

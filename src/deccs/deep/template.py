@@ -145,6 +145,15 @@ def embed_all(autoencoder: Autoencoder, rows: Rows) -> torch.Tensor:
     return encode(autoencoder, rows, torch.arange(len(rows)))
 
 
+def typical_deviation(Z: torch.Tensor) -> float:
+    """The root of the mean variance of the columns; 1 where all points are one. Autoencoders choose it as they like.
+
+    >>> typical_deviation(torch.tensor([[1.0, 1.0], [-1.0, 3.0]]))        # variances 1 and 1
+    1.0
+    """
+    return float(Z.var(0, correction=0).mean().sqrt()) or 1.0
+
+
 def first_centres(Z: torch.Tensor, n_clusters: int, root: int, n_init: int = 20) -> torch.Tensor:
     """Centres of k-means on the pretrained embedding: (n_clusters, n_latent)."""
     with threadpool_limits(1, user_api="openmp"):  # it adds up in the order its threads arrive

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.special import softmax
+from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_limits
 from torch import nn
 
 from deccs.autoencoder import Autoencoder
-from deccs.deep.template import DeepClustering, default_steps, embed_all, first_centres
+from deccs.deep.template import DeepClustering, default_steps, embed_all, typical_deviation
 from deccs.progress import Progress
 from deccs.rows import Rows, draw_rows, rows_at_once
-from deccs.seeds import generator_for
+from deccs.seeds import generator_for, seed_for
 from deccs.training import Best, Pretraining, endless_batches
 
 LOG_2_PI = math.log(2 * math.pi)
@@ -95,8 +97,9 @@ class Posterior(nn.Module):
         n_hidden = n_latent = len(log_variance)
         hidden: nn.Module = encoder
         mean: nn.Module = nn.Identity()
-        if type(encoder) is nn.Sequential and len(encoder) and isinstance(encoder[-1], nn.Linear):
-            hidden, mean, n_hidden = encoder[:-1], encoder[-1], encoder[-1].in_features
+        last = linear_at(encoder, -1)
+        if last is not None:
+            hidden, mean, n_hidden = nn.Sequential(*list(encoder.children())[:-1]), last, last.in_features
         self.hidden, self.mean = hidden, mean
         self.log_variance = nn.Linear(n_hidden, n_latent)
         nn.init.zeros_(self.log_variance.weight)               # at first the same for all points
@@ -107,19 +110,76 @@ class Posterior(nn.Module):
         return self.mean(hidden), self.log_variance(hidden)    # (batch, d) each
 
 
-def first_mixture(Z: torch.Tensor, centres: torch.Tensor) -> tuple[Mixture, torch.Tensor]:
-    """The mixture of k-means' clusters, (n, d), (k, d) -> mixture and the variance within clusters, (d,).
+def mixture_of(
+    Z: torch.Tensor, n_clusters: int, root: int, max_points: int = 20_000
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Fitted to the pretrained embedding (n, d): weights (k,), means (k, d), covariances (k, d, d).
 
-    Each cluster's variance counts one point of the common one, so that a cluster of one point has some.
-    Free EM would go on from here, but along the axes of the embedding, which mean nothing: it does worse.
+    Covariances are whole, for the axes of an embedding mean nothing: EM that knows no other directions does worse
+    than k-means. With fewer than ten points per cluster and dimension they would only describe the noise, and
+    clusters are taken for round.
     """
-    n_points, n_clusters = len(Z), len(centres)
-    own = torch.cdist(Z, centres).argmin(1)                                                # (n,)
-    sizes = torch.bincount(own, minlength=n_clusters)[:, None]                             # (k, 1)
-    squares = torch.zeros_like(centres).index_add_(0, own, (Z - centres[own]).square())    # (k, d)
-    within = squares.sum(0) / n_points + 1e-6 * float(Z.var(correction=0)) + 1e-12         # (d,), never 0
-    weights = (sizes[:, 0] + 1) / (n_points + n_clusters)
-    return Mixture(weights, centres, (squares + within) / (sizes + 1)), within
+    n_points, n_latent = Z.shape
+    unit = typical_deviation(Z)
+    some = Z[draw_rows(n_points, max_points, generator_for(root, "mixture"))].double() / unit
+    kind = "full" if n_points >= 10 * n_clusters * n_latent else "spherical"
+    found = GaussianMixture(n_clusters, covariance_type=kind, reg_covar=1e-4, n_init=3,
+                            random_state=seed_for(root, "mixture"))
+    with threadpool_limits(1, user_api="openmp"):  # k-means, where it starts, adds up in the order its threads arrive
+        found.fit(some.numpy())
+    weights, means, covariances = map(torch.from_numpy, (found.weights_, found.means_, found.covariances_))
+    if kind == "spherical":
+        covariances = covariances[:, None, None] * torch.eye(n_latent, dtype=torch.float64)
+    return weights.clamp(min=1e-6), means * unit, covariances * unit**2
+
+
+def rounding(weights: torch.Tensor, covariances: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The map after which clusters are round on the whole, and its inverse: (k,), (k, d, d) -> (d, d) twice.
+
+    >>> forth, back = rounding(torch.ones(1), torch.tensor([[[5.0, 4.0], [4.0, 5.0]]]))
+    >>> back.round(decimals=4)                               # variances 9 and 1 along the diagonals: deviations 3 and 1
+    tensor([[2., 1.],
+            [1., 2.]])
+    """
+    pooled = torch.einsum("k,kij->ij", weights / weights.sum(), covariances)
+    squares, axes = torch.linalg.eigh(pooled)
+    return (axes / squares.sqrt()) @ axes.T, (axes * squares.sqrt()) @ axes.T
+
+
+def linear_at(network: nn.Module, place: int) -> nn.Linear | None:
+    """The first (0) or last (-1) layer of a stack, if it is linear."""
+    layer = network[place] if isinstance(network, nn.Sequential) and len(network) else None
+    return layer if isinstance(layer, nn.Linear) else None
+
+
+@torch.no_grad()
+def change_coordinates(autoencoder: Autoencoder, forth: torch.Tensor, back: torch.Tensor) -> bool:
+    """The embedding seen through ``forth``, which the decoder undoes. False: there are no linear layers to do it."""
+    last, first = linear_at(autoencoder.encoder, -1), linear_at(autoencoder.decoder, 0)
+    if last is None or first is None:
+        return False
+    forth, back = forth.to(last.weight.device), back.to(last.weight.device)
+    last.weight.copy_(forth @ last.weight.double())
+    if last.bias is not None:
+        last.bias.copy_(forth @ last.bias.double())
+    first.weight.copy_(first.weight.double() @ back)
+    return True
+
+
+def first_mixture(
+    autoencoder: Autoencoder, Z: torch.Tensor, n_clusters: int, root: int
+) -> tuple[Mixture, torch.Tensor]:
+    """A mixture fitted to the pretrained embedding Z (n, d), and the variance within its clusters, (d,).
+
+    With variances along axes alone a mixture describes its clusters badly where they lie askew, and training
+    gives them up. So the embedding gets coordinates in which they are round.
+    """
+    weights, means, covariances = mixture_of(Z, n_clusters, root)
+    forth, back = rounding(weights, covariances)
+    if change_coordinates(autoencoder, forth, back):
+        means, covariances = means @ forth, forth @ covariances @ forth
+    variances = covariances.diagonal(dim1=1, dim2=2)                                              # (k, d)
+    return Mixture(weights.float(), means.float(), variances.float()), (weights @ variances).float()
 
 
 def noise_variance(variance: float, n_features: int, n_latent: int) -> float:
@@ -149,8 +209,9 @@ class VaDE(DeepClustering):
 
     A point is thought to be made by drawing a cluster, then its embedding from that cluster's Gaussian, then
     the point by the decoder, with noise. Encoder, decoder and mixture are trained together for the evidence
-    lower bound (ELBO): to give the points back, from embeddings that look drawn from the mixture. k-means on
-    the pretrained embedding gives the first mixture, and the embedding starts out nearly certain.
+    lower bound (ELBO): to give the points back, from embeddings that look drawn from the mixture. The first
+    mixture is fitted to the pretrained embedding, which gets coordinates in which its clusters are round, and
+    starts out nearly certain.
 
     A state in which a cluster has lost its points is not kept: training goes back to the last good one and on
     at half the rate.
@@ -197,7 +258,7 @@ class VaDE(DeepClustering):
         pretraining: Pretraining | None = None,
         n_steps: int | str = "auto",
         batch_size: int = 256,
-        learning_rate: float = 1e-3,
+        learning_rate: float = 3e-4,
         scale: str | None = "auto",
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -229,7 +290,8 @@ class VaDE(DeepClustering):
         self, autoencoder: Autoencoder, rows: Rows, root: int, on_progress: Callable[[Progress], None]
     ) -> None:
         Z = embed_all(autoencoder, rows)                                                   # (n_points, n_latent)
-        mixture, within = first_mixture(Z, first_centres(Z, self.n_clusters, root))
+        mixture, within = first_mixture(autoencoder, Z, self.n_clusters, root)
+        Z = embed_all(autoencoder, rows)                                                   # in its coordinates
         mixture = mixture.to(rows.device)
         # A hundredth of the variance within clusters: nearly the pretrained autoencoder, which has none.
         posterior = Posterior(autoencoder.encoder, within.log() - math.log(100)).to(rows.device)
