@@ -40,12 +40,17 @@ def test_unknown_data_set_names_those_there_are():
         estimator_for("iris")
 
 
-def test_records_of_an_older_recipe_do_not_count():
-    old = {"experiment": "test", "method": "LWEA", "dataset": "usps", "repetition": 0, "recipe": 1}
-    new = old | {"repetition": 1, "recipe": 2}
-    failed = new | {"repetition": 2, "status": "failed"}
-    other = old | {"dataset": "mice"}
-    assert list(table.newest([old, new, failed, other], "test").values()) == [new, failed, other]
+def test_records_from_before_the_methods_last_change_do_not_count():
+    def made(method, recipe, nmi):
+        return {"experiment": "default", "method": method, "dataset": "usps", "repetition": recipe, "recipe": recipe,
+                "status": "ok", "scores": {"nmi": nmi}}
+
+    changed = METHODS["VaDE"].recipe
+    there = [made(method, recipe, nmi) for method in ("DCN", "VaDE")
+             for recipe, nmi in ((changed - 1, 0.5), (changed, 0.6))]
+    lines = table.consensus_markdown(there).splitlines()
+    assert "| DCN | 0.55 (0.78) |" in lines                                # nothing of DCN has changed in between
+    assert "| VaDE | 0.60 (0.79) |" in lines
 
 
 def test_a_record_has_what_the_tables_need(tmp_path):

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from deccs.benchmark.records import Record
+from deccs.benchmark.results import Results
 from deccs.benchmark.settings import PAPER, PAPER_TABLES
 
 
@@ -19,31 +20,18 @@ def plus_minus(values: list[float]) -> str:
     return f"{np.mean(values):.3f} ± {np.std(values):.3f}"
 
 
-def newest(records: Iterable[Record], experiment: str) -> dict[tuple[str, str, int], Record]:
-    """(method, data set, repetition) -> record: of a run made twice the later, of several recipes the newest alone."""
-    there = [record for record in records if record["experiment"] == experiment]
-    recipes: dict[tuple[str, str], int] = {}
-    for record in there:
-        place = record["method"], record["dataset"]
-        recipes[place] = max(recipes.get(place, 0), record["recipe"])
-    return {(record["method"], record["dataset"], record["repetition"]): record for record in there
-            if record["recipe"] == recipes[record["method"], record["dataset"]]}
-
-
 def markdown(records: Iterable[Record], experiment: str = "default") -> str:
     """NMI of DECCS, with its own settings and with nothing but k, beside its members on the plain autoencoder."""
-    runs: dict[tuple[str, str], list[Record]] = defaultdict(list)
-    for (method, name, _), record in newest(records, experiment).items():
-        runs[name, method].append(record)
+    runs = Results(records).places
     lines = [
         "| data set | members on the plain autoencoder | DECCS | `DECCS(n_clusters=k)` | runs | paper | ARI | accuracy "
         "| minutes | MB |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in PAPER:
-        rows = runs.get((name, "DECCS"), [])
+        rows = runs.get((experiment, "DECCS", name), [])
         ok = [row for row in rows if row["status"] == "ok"]
-        plain = [row for row in runs.get((name, "DECCS plain"), []) if row["status"] == "ok"]
+        plain = [row for row in runs.get((experiment, "DECCS plain", name), []) if row["status"] == "ok"]
         if not rows and not plain:
             continue
         mean, deviation = PAPER_TABLES["table2"]["DECCS"][name]
@@ -62,17 +50,17 @@ def markdown(records: Iterable[Record], experiment: str = "default") -> str:
 
 def consensus_markdown(records: Iterable[Record], experiment: str = "default") -> str:
     """NMI of the consensus methods by data set, the paper's figure in brackets, bold where ours is not below it."""
-    last = {place: record for place, record in newest(records, experiment).items()
-            if not place[0].startswith("DECCS")}
-    names = [name for name in PAPER if any(dataset == name for _, dataset, _ in last)]
+    runs = {(method, dataset): found for (made_for, method, dataset), found in Results(records).places.items()
+            if made_for == experiment and not method.startswith("DECCS")}
+    names = [name for name in PAPER if any(dataset == name for _, dataset in runs)]
     lines = ["| method | " + " | ".join(name.upper() for name in names) + " |", "|---" * (len(names) + 1) + "|"]
     known = list(PAPER_TABLES["table2"])
-    found = sorted({method for method, _, _ in last}, key=lambda method: (
+    found = sorted({method for method, _ in runs}, key=lambda method: (
         method.startswith("AE+"), known.index(method) if method in known else len(known), method))
     for method in found:
         cells = []
         for name in names:
-            rows = [row for (one, dataset, _), row in last.items() if (one, dataset) == (method, name)]
+            rows = runs.get((method, name), [])
             paper = PAPER_TABLES["table2"].get(method, {}).get(name)
             cells.append(cell([row["scores"]["nmi"] for row in rows if row["status"] == "ok"], len(rows), paper))
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
