@@ -385,6 +385,15 @@ def cluster(
     return Partitions(tuple(names), np.stack(partitions))
 
 
+def fresh_copy(member: Any, seed: int) -> Any:
+    """An unfitted copy, with seeds where it has none."""
+    fresh = clone(member, safe=False)
+    for key, value in sorted(getattr(fresh, "get_params", dict)().items()):  # those of a pipeline's steps, too
+        if value is None and (key == "random_state" or key.endswith("__random_state")):
+            fresh.set_params(**{key: seed if key == "random_state" else seed_for(seed, key)})
+    return fresh
+
+
 def ask(
     name: str, member: Any, Z: np.ndarray, sample: np.ndarray, seed: int
 ) -> tuple[np.ndarray | None, str]:
@@ -392,10 +401,7 @@ def ask(
     if is_labelling(member):
         return member[sample], ""
     try:
-        fresh = clone(member, safe=False)
-        for key, value in sorted(getattr(fresh, "get_params", dict)().items()):  # those of a pipeline's steps, too
-            if value is None and (key == "random_state" or key.endswith("__random_state")):
-                fresh.set_params(**{key: seed if key == "random_state" else seed_for(seed, key)})
+        fresh = fresh_copy(member, seed)
         with threadpool_limits(1, user_api="openmp"):  # k-means adds up in the order its threads arrive
             labels = np.asarray(fresh.fit_predict(Z))
         if labels.shape != (len(Z),):

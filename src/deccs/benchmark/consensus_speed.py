@@ -23,6 +23,7 @@ from deccs import scores
 from deccs.benchmark import records, table
 from deccs.benchmark.textbook import TEXTBOOK
 from deccs.consensus import FUNCTIONS
+from deccs.files.models import versions
 
 SIZES = (1_000, 10_000, 70_000, 1_000_000)
 TEXTBOOK_UP_TO = 10_000     # beyond, a matrix of all pairs of points does not fit
@@ -122,7 +123,7 @@ def main(arguments: list[str] | None = None) -> int:
     for place in track(wanted, "measuring", console=Console(stderr=True)):
         measured.append(apart(*place))
         if given.out:
-            facts = {"versions": records.versions(), "machine": records.machine(), "code": records.code_version()}
+            facts = {"versions": versions(), "machine": records.machine(), "code": records.code_version()}
             records.append(given.out, {"experiment": "consensus-speed", **asdict(measured[-1]), **facts})
     console.print(markdown(measured), soft_wrap=True, highlight=False)
     return 0

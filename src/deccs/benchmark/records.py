@@ -132,10 +132,6 @@ def processor_name() -> str:
         return platform.processor() or "unknown"
 
 
-def versions() -> dict[str, str]:
-    return {name: version(name) for name in ("deccs", "torch", "scikit-learn", "numpy", "scipy")}
-
-
 def code_version() -> str:
     """The commit of a checkout, with a mark where the package was changed since; its version elsewhere."""
     folder = Path(__file__).parent.parent

@@ -22,6 +22,7 @@ from deccs.benchmark import records
 from deccs.benchmark.settings import METHODS, PRETRAINING_RECIPE, RECIPE, TOYS, Method, row_methods
 from deccs.datasets.sources import content_sha256
 from deccs.estimator import DECCS
+from deccs.files.models import versions
 from deccs.rounds import Round
 from deccs.rows import Rows, fit_scaler
 from deccs.seeds import root_seed, seed_for
@@ -101,7 +102,7 @@ def carry_out(run: Run, cache: Path | None) -> list[records.Record]:
         found = [header | failed for header in headers(run)]
     return [when | record | {
         "wall_seconds": round(time.time() - started, 1), "peak_memory_mb": records.peak_memory_mb(),
-        "versions": records.versions(), "machine": records.machine(),
+        "versions": versions(), "machine": records.machine(),
     } for record in found]
 
 

@@ -28,6 +28,7 @@ from deccs.classifiers import classify
 from deccs.clock import Clock
 from deccs.ensemble import ask, default_members
 from deccs.estimator import DECCS
+from deccs.files.models import versions
 from deccs.rounds import Clustered, Round, RoundSettings, split_sample, update
 from deccs.rows import Rows, Scaler
 from deccs.seeds import generator_for, seed_for
@@ -278,7 +279,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, help="a Markdown page whose list of figures is made anew from --out")
     given = parser.parse_args(arguments)
     console = Console()
-    facts = {"versions": records.versions(), "machine": records.machine(), "code": records.code_version()}
+    facts = {"versions": versions(), "machine": records.machine(), "code": records.code_version()}
 
     def report(figures: Iterator[dict[str, Any]]) -> None:
         for figure in figures:

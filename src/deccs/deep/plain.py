@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
@@ -16,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from deccs.agreement import NOISE
 from deccs.autoencoder import Autoencoder, encode_exactly
 from deccs.deep.template import DeepClustering
-from deccs.ensemble import asked_clusters
+from deccs.ensemble import asked_clusters, fresh_copy
 from deccs.files import NotKept, stored
 from deccs.progress import Progress
 from deccs.rows import Rows, draw_rows
@@ -62,15 +61,6 @@ class NearestInSample:
     def __call__(self, Z: np.ndarray) -> np.ndarray:
         """(n, n_latent) -> (n,)"""
         return self.labels[self.tree.kneighbors(Z, return_distance=False)[:, 0]]  # type: ignore[attr-defined]
-
-
-def fresh_copy(clusterer: Any, seed: int) -> Any:
-    """An unfitted copy, with seeds where it has none."""
-    copied = clone(clusterer, safe=False)
-    for key, value in sorted(getattr(copied, "get_params", dict)().items()):  # those of a pipeline's steps, too
-        if value is None and (key == "random_state" or key.endswith("__random_state")):
-            copied.set_params(**{key: seed_for(seed, key)})
-    return copied
 
 
 class AutoencoderClustering(DeepClustering):
@@ -165,7 +155,7 @@ class AutoencoderClustering(DeepClustering):
         Z = np.concatenate(list(encode_exactly(autoencoder, rows.X[self.sample_], self.scaler_)))  # (n_sample, d)
         report(0, Z.mean(axis=0))
         clusterer = KMeans(self.n_clusters, n_init=20) if self.clusterer is None else self.clusterer
-        self.clusterer_ = fresh_copy(clusterer, seed_for(root, "clusterer"))
+        self.clusterer_ = fresh_copy(clusterer, seed_for(seed_for(root, "clusterer"), "random_state"))
         with threadpool_limits(1, user_api="openmp"):  # k-means adds up in the order its threads arrive
             labels = checked_labels(self.clusterer_.fit_predict(Z), len(Z))                        # (n_sample,)
         self.n_clusters_ = max(asked_clusters(clusterer, 1), int(labels.max()) + 1)
