@@ -15,7 +15,14 @@ from torch import nn
 
 from deccs.autoencoder import Autoencoder
 from deccs.deep.dcn import nearest
-from deccs.deep.template import DeepClustering, default_steps, embed_all, squared_distances, typical_deviation
+from deccs.deep.template import (
+    DeepClustering,
+    default_rate,
+    default_steps,
+    embed_all,
+    squared_distances,
+    typical_deviation,
+)
 from deccs.files import stored
 from deccs.progress import Progress
 from deccs.rows import Rows
@@ -233,8 +240,9 @@ class DeepECT(DeepClustering):
         error over columns. The authors have 1 and some 60,000 steps.
     n_steps : int or "auto"
         "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
-    learning_rate, batch_size
-        Adam's.
+    learning_rate : float or "auto"
+        Adam's. "auto": see :func:`deccs.deep.template.default_rate`.
+    batch_size : int, default=256
     autoencoder, layers, dropout, pretraining, scale, device, random_state, verbose, callbacks
         As for :class:`deccs.deep.DEC`.
 
@@ -270,7 +278,7 @@ class DeepECT(DeepClustering):
         pretraining: Pretraining | None = None,
         n_steps: int | str = "auto",
         batch_size: int = 256,
-        learning_rate: float = 1e-3,
+        learning_rate: float | str = "auto",
         scale: str | None = "auto",
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -311,7 +319,8 @@ class DeepECT(DeepClustering):
     ) -> None:
         n_steps, n_leaves, interval = self._lengths(len(rows))
         batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
-        optimiser = torch.optim.Adam(autoencoder.parameters(), lr=self.learning_rate)
+        rate = default_rate(autoencoder) if self.learning_rate == "auto" else float(self.learning_rate)
+        optimiser = torch.optim.Adam(autoencoder.parameters(), lr=rate)
         Z = embed_all(autoencoder, rows)
         tree, unit = sapling(Z.to(rows.device)), typical_deviation(Z)
         planted, total = None, torch.zeros(())
@@ -321,7 +330,7 @@ class DeepECT(DeepClustering):
                 autoencoder.train()
             if tree.centres is not planted:                                       # other leaves, another optimiser
                 planted = tree.centres.requires_grad_()
-                mover = torch.optim.Adam([planted], lr=self.learning_rate * unit)
+                mover = torch.optim.Adam([planted], lr=rate * unit)
             x = rows[next(batches)]
             z = autoencoder.encoder(x)                                            # (batch, n_latent)
             leaf = nearest(z.detach(), tree.centres.detach())                     # (batch,)
