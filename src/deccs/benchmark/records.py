@@ -74,6 +74,19 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def rounded(value: Any, digits: int = 4) -> Any:
+    """Rounds are most of a record, and hundreds of records are published.
+
+    >>> rounded({"nmi": [0.123456, None, 1]})
+    {'nmi': [0.1235, None, 1]}
+    """
+    if isinstance(value, dict):
+        return {key: rounded(inner, digits) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(inner, digits) for inner in value]
+    return round(value, digits) if isinstance(value, float) else value
+
+
 def ends_with_newline(path: Path) -> bool:
     with open(path, "rb") as file:
         file.seek(-1, os.SEEK_END)

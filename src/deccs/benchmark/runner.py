@@ -162,7 +162,7 @@ def fit_and_score(model: DECCS, data: datasets.Dataset, cache: Path | None, seed
         "best_round": model.best_round_,
         "label_source": model.label_source_,
         "starts": 1 + all_rounds[-1].start,
-        "rounds": [round_record(finished, data.y) for finished in model.rounds_],
+        "rounds": records.rounded([round_record(finished, data.y) for finished in model.rounds_]),
         "autoencoder": pretraining,
         "seconds": {"pretrain": pretraining["seconds"], "rounds": round(fit_seconds, 1), **phases,
                     "total": round(pretraining["seconds"] + fit_seconds, 1)},
