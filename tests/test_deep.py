@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from deccs import Pretraining, datasets, scores
 from deccs.autoencoder import Autoencoder
 from deccs.benchmark.settings import METHODS as METHODS_OF_THE_BENCHMARK
-from deccs.deep import METHODS, paper_training
+from deccs.deep import METHODS, SpectralNet, paper_training
 from deccs.deep.dcn import count_weighted
 from deccs.deep.dec import DEC, IDEC, divergence, soft_assignment, target_distribution
 
@@ -192,5 +192,9 @@ def test_a_batch_moves_the_centres_as_its_points_one_by_one():
 
 def test_the_papers_training_is_a_preset():
     assert DEC(10, **paper_training("DEC")).get_params()["learning_rate"] == 1e-4
+    for small, width in ((False, 1024), (True, 50)):
+        assert SpectralNet(10, **paper_training("SpectralNet", small=small)).hidden[0] == width
+    with pytest.raises(ValueError, match="no training of its own for 'IEC'; it has for DEC, IDEC"):
+        paper_training("IEC")
     model = METHODS_OF_THE_BENCHMARK["VaDE paper"].build("usps")
     assert (model.n_steps, model.batch_size, model.layers) == (100_000, 256, (500, 500, 2000, 10))

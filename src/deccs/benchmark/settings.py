@@ -149,8 +149,9 @@ METHODS = {
                     recipe={"VaDE": 4, "DeepECT": 5}.get(name, 1))
        for name, estimator in deep.METHODS.items()},
     # With the published training, some 100 times as long.
-    **{f"{name} paper": Method(partial(deep_for, deep.METHODS[name], **deep.paper_training(name)))
-       for name in ("DEC", "IDEC", "DCN", "VaDE")},
+    **{f"{name} paper": Method(partial(deep_for, deep.METHODS[name], **deep.paper_training(name)),
+                               on={small: deep.paper_training(name, small=True) for small in ("synth", "mice")})
+       for name in deep.WITH_A_PRESET},
 }
 
 
