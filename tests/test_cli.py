@@ -319,3 +319,18 @@ def test_stopped_with_ctrl_c_the_same_command_goes_on(tmp_path):
     assert code == 0
     for name in ("labels.csv", "embedding.npy"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+
+
+def test_help_and_completion_do_not_wait_for_torch():
+    """The shell asks at every press of the key."""
+    look = "import sys, deccs, deccs.cli; print(*{'torch', 'sklearn', 'numpy'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout == "\n"
+
+
+def test_all_names_of_the_package_are_there():
+    import deccs as package
+
+    for name in package.__all__:
+        assert getattr(package, name) is not None and name in dir(package)
+    with pytest.raises(AttributeError, match="module 'deccs' has no attribute 'DECC'"):
+        package.DECC

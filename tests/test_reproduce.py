@@ -443,7 +443,7 @@ def test_wrong_names_are_told(words, message, tmp_path, monkeypatch):
 
 def test_a_run_from_the_command_line_and_nothing_the_second_time(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "published", list)
-    monkeypatch.setattr("deccs.cli.Workers", lambda jobs, cache: Workers(jobs, cache, scored, "fork"))
+    monkeypatch.setattr("deccs.cli.commands.Workers", lambda jobs, cache: Workers(jobs, cache, scored, "fork"))
     words = ["reproduce", "table2", "--data", "synth", "--seeds", "2", "--methods", "RP+EM,LWEA", "--jobs", "2",
              "--out", str(tmp_path / "out")]
     first, second = CliRunner().invoke(app, words), CliRunner().invoke(app, words)
@@ -465,7 +465,7 @@ def test_failed_runs_end_the_command_with_a_word(tmp_path, monkeypatch):
         return [header | {"status": "failed", "error": "too bad"} for header in runner.headers(run)]
 
     monkeypatch.setattr(records, "published", list)
-    monkeypatch.setattr("deccs.cli.Workers", lambda jobs, cache: Workers(jobs, cache, fails, "fork"))
+    monkeypatch.setattr("deccs.cli.commands.Workers", lambda jobs, cache: Workers(jobs, cache, fails, "fork"))
     answer = CliRunner().invoke(app, ["reproduce", "table2", "--data", "synth", "--seeds", "1", "--methods", "RP+EM",
                                       "--out", str(tmp_path)])
     assert answer.exit_code == 1
