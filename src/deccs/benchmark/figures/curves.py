@@ -142,7 +142,8 @@ def plot_curve(ax: Axes, x: Sequence[float], line: Curve, colour: str, label: st
     runs = "run" if line.n_runs == 1 else "runs"
     ax.plot(x, line.mean, color=colour, lw=2, marker="o", ms=3.5, label=f"{label}  ({line.n_runs} {runs})")
     if line.low is not None and line.high is not None:
-        ax.fill_between(x, line.low, line.high, color=colour, alpha=0.18, lw=0)
+        high = np.minimum(line.high, 1.0)       # neither agreement nor NMI goes beyond
+        ax.fill_between(x, line.low, high, color=colour, alpha=0.18, lw=0)
 
 
 def tidy(ax: Axes, *, x: str, y: str, title: str, legend: str = "lower right") -> None:
