@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 from deccs.autoencoder import Autoencoder
 from deccs.deep.augment import draw_motion, move
-from deccs.deep.template import DeepClustering, default_steps, embed_all, first_centres, squared_distances
+from deccs.deep.template import DeepClustering, embed_all, first_centres, squared_distances
 from deccs.files import stored_layer
 from deccs.progress import Progress
 from deccs.rows import Rows
@@ -215,7 +215,7 @@ class ConCURL(DeepClustering):
         smaller = math.ceil(0.6 * self.n_latent)
         draws = (self.n_projections, self.n_latent, smaller)
         projections = torch.randn(draws, generator=generator_for(root, "projections")).to(rows.device)
-        n_steps = default_steps(len(rows), self.batch_size) if self.n_steps == "auto" else int(self.n_steps)
+        n_steps = self._steps(len(rows))
         optimiser = torch.optim.Adam([*embed.parameters(), prototypes], lr=self.learning_rate)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, self.learning_rate, total_steps=n_steps + 1)
         batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))

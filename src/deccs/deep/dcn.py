@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from deccs.autoencoder import Autoencoder
-from deccs.deep.template import DeepClustering, default_rate, default_steps, embed_all, first_centres, squared_distances
+from deccs.deep.template import DeepClustering, embed_all, first_centres, squared_distances
 from deccs.progress import Progress
 from deccs.rows import Rows
 from deccs.seeds import generator_for
@@ -103,10 +103,10 @@ class DCN(DeepClustering):
         centres = first_centres(embed_all(autoencoder, rows), self.n_clusters, root).to(rows.device)
         # Each centre starts as the mean of a batch's worth of points, lest the first ones throw it about.
         counts = torch.full((self.n_clusters,), 100.0, device=rows.device)
-        rate = default_rate(autoencoder) if self.learning_rate == "auto" else float(self.learning_rate)
+        rate = self._rate(autoencoder)
         optimiser = torch.optim.Adam(autoencoder.parameters(), lr=rate)
         batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
-        n_steps = default_steps(len(rows), self.batch_size) if self.n_steps == "auto" else int(self.n_steps)
+        n_steps = self._steps(len(rows))
         autoencoder.train()
         total = torch.zeros(())
         for step in range(1, n_steps + 1):

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from deccs.autoencoder import Autoencoder
-from deccs.deep.template import DeepClustering, default_rate, default_steps, embed_all, first_centres, squared_distances
+from deccs.deep.template import DeepClustering, embed_all, first_centres, squared_distances
 from deccs.progress import Progress
 from deccs.rows import Rows
 from deccs.seeds import generator_for
@@ -119,7 +119,7 @@ class DEC(DeepClustering):
     ) -> None:
         centres = nn.Parameter(first_centres(embed_all(autoencoder, rows), self.n_clusters, root).to(rows.device))
         trained = autoencoder if self.reconstructs else autoencoder.encoder
-        rate = default_rate(autoencoder) if self.learning_rate == "auto" else float(self.learning_rate)
+        rate = self._rate(autoencoder)
         optimiser = torch.optim.Adam([*trained.parameters(), centres], lr=rate)
         batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
         n_steps, interval = self._lengths(len(rows))
@@ -155,7 +155,7 @@ class DEC(DeepClustering):
     def _lengths(self, n_points: int) -> tuple[int, int]:
         """Steps at most, and between two targets."""
         per_pass = math.ceil(n_points / self.batch_size)
-        n_steps = default_steps(n_points, self.batch_size) if self.n_steps == "auto" else int(self.n_steps)
+        n_steps = self._steps(n_points)
         return n_steps, max(50, min(140, per_pass)) if self.update_interval == "auto" else int(self.update_interval)
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:

@@ -15,14 +15,7 @@ from torch import nn
 
 from deccs.autoencoder import Autoencoder
 from deccs.deep.dcn import nearest
-from deccs.deep.template import (
-    DeepClustering,
-    default_rate,
-    default_steps,
-    embed_all,
-    squared_distances,
-    typical_deviation,
-)
+from deccs.deep.template import DeepClustering, embed_all, squared_distances, typical_deviation
 from deccs.files import stored
 from deccs.progress import Progress
 from deccs.rows import Rows
@@ -319,7 +312,7 @@ class DeepECT(DeepClustering):
     ) -> None:
         n_steps, n_leaves, interval = self._lengths(len(rows))
         batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
-        rate = default_rate(autoencoder) if self.learning_rate == "auto" else float(self.learning_rate)
+        rate = self._rate(autoencoder)
         optimiser = torch.optim.Adam(autoencoder.parameters(), lr=rate)
         Z = embed_all(autoencoder, rows)
         tree, unit = sapling(Z.to(rows.device)), typical_deviation(Z)
@@ -366,7 +359,7 @@ class DeepECT(DeepClustering):
 
     def _lengths(self, n_points: int) -> tuple[int, int, int]:
         """Steps, leaves at most, and steps between two splits."""
-        n_steps = default_steps(n_points, self.batch_size) if self.n_steps == "auto" else int(self.n_steps)
+        n_steps = self._steps(n_points)
         n_leaves = 2 * self.n_clusters if self.max_leaves == "auto" else int(self.max_leaves)
         interval = n_steps // (2 * n_leaves) if self.split_interval == "auto" else int(self.split_interval)
         return n_steps, n_leaves, max(1, interval)

@@ -38,6 +38,8 @@ class DeepClustering(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMix
     layers: Sequence[int] | str
     dropout: float
     pretraining: Pretraining | None
+    n_steps: Any        # a number, or "auto" where the method has a rule
+    learning_rate: Any
     batch_size: int
     scale: str | None
     device: str
@@ -92,6 +94,12 @@ class DeepClustering(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMix
             rows, root, autoencoder=self.autoencoder, layers=self.layers, dropout=self.dropout,
             pretraining=self.pretraining, on_epoch=on_epoch,
         ).autoencoder
+
+    def _steps(self, n_points: int) -> int:
+        return default_steps(n_points, self.batch_size) if self.n_steps == "auto" else int(self.n_steps)
+
+    def _rate(self, network: Autoencoder) -> float:
+        return default_rate(network) if self.learning_rate == "auto" else float(self.learning_rate)
 
     def _train(
         self, autoencoder: Autoencoder, rows: Rows, root: int, on_progress: Callable[[Progress], None]

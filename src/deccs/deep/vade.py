@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from torch import nn
 
 from deccs.autoencoder import Autoencoder
-from deccs.deep.template import DeepClustering, default_steps, embed_all, typical_deviation
+from deccs.deep.template import DeepClustering, embed_all, typical_deviation
 from deccs.progress import Progress
 from deccs.rows import Rows, draw_rows, rows_at_once
 from deccs.seeds import generator_for, seed_for
@@ -299,7 +299,7 @@ class VaDE(DeepClustering):
         learners = autoencoder, posterior.log_variance, mixture
         optimiser, good = adam(*learners, self.learning_rate), Best(*learners)
         batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
-        n_steps = default_steps(len(rows), self.batch_size) if self.n_steps == "auto" else int(self.n_steps)
+        n_steps = self._steps(len(rows))
         interval = max(100, 2 * math.ceil(len(rows) / self.batch_size))
         labels = assigned(Z, mixture)
         n_alive_first, total, last, self.n_collapses_ = n_alive(labels, self.n_clusters), torch.zeros(()), 0, 0
