@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from deccs.autoencoder import Autoencoder
-from deccs.deep.template import DeepClustering, embed_all, first_centres, squared_distances
+from deccs.deep.coordinates import round_clusters
+from deccs.deep.template import DeepClustering, first_centres, squared_distances
 from deccs.progress import Progress
 from deccs.rows import Rows
 from deccs.seeds import generator_for
@@ -100,7 +101,8 @@ class DCN(DeepClustering):
     def _train(
         self, autoencoder: Autoencoder, rows: Rows, root: int, on_progress: Callable[[Progress], None]
     ) -> None:
-        centres = first_centres(embed_all(autoencoder, rows), self.n_clusters, root).to(rows.device)
+        Z = round_clusters(autoencoder, rows, self.n_clusters, root)               # (n_points, n_latent)
+        centres = first_centres(Z, self.n_clusters, root).to(rows.device)
         # Each centre starts as the mean of a batch's worth of points, lest the first ones throw it about.
         counts = torch.full((self.n_clusters,), 100.0, device=rows.device)
         rate = self._rate(autoencoder)

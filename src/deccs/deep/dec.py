@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from deccs.autoencoder import Autoencoder
+from deccs.deep.coordinates import round_clusters
 from deccs.deep.template import DeepClustering, embed_all, first_centres, squared_distances
 from deccs.progress import Progress
 from deccs.rows import Rows
@@ -117,7 +118,8 @@ class DEC(DeepClustering):
     def _train(
         self, autoencoder: Autoencoder, rows: Rows, root: int, on_progress: Callable[[Progress], None]
     ) -> None:
-        centres = nn.Parameter(first_centres(embed_all(autoencoder, rows), self.n_clusters, root).to(rows.device))
+        Z = round_clusters(autoencoder, rows, self.n_clusters, root)                              # (n_points, n_latent)
+        centres = nn.Parameter(first_centres(Z, self.n_clusters, root).to(rows.device))
         trained = autoencoder if self.reconstructs else autoencoder.encoder
         rate = self._rate(autoencoder)
         optimiser = torch.optim.Adam([*trained.parameters(), centres], lr=rate)

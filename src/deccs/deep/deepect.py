@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from torch import nn
 
 from deccs.autoencoder import Autoencoder
+from deccs.deep.coordinates import round_clusters
 from deccs.deep.dcn import nearest
 from deccs.deep.template import DeepClustering, embed_all, squared_distances, typical_deviation
 from deccs.files import stored
@@ -314,7 +315,7 @@ class DeepECT(DeepClustering):
         batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
         rate = self._rate(autoencoder)
         optimiser = torch.optim.Adam(autoencoder.parameters(), lr=rate)
-        Z = embed_all(autoencoder, rows)
+        Z = round_clusters(autoencoder, rows, self.n_clusters, root)               # (n_points, n_latent)
         tree, unit = sapling(Z.to(rows.device)), typical_deviation(Z)
         planted, total = None, torch.zeros(())
         for step in range(n_steps):

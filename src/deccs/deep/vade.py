@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from torch import nn
 
 from deccs.autoencoder import Autoencoder
+from deccs.deep.coordinates import linear_at, round_clusters
 from deccs.deep.template import DeepClustering, embed_all, typical_deviation
 from deccs.progress import Progress
 from deccs.rows import Rows, draw_rows, rows_at_once
@@ -110,76 +111,16 @@ class Posterior(nn.Module):
         return self.mean(hidden), self.log_variance(hidden)    # (batch, d) each
 
 
-def mixture_of(
-    Z: torch.Tensor, n_clusters: int, root: int, max_points: int = 20_000
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Fitted to the pretrained embedding (n, d): weights (k,), means (k, d), covariances (k, d, d).
-
-    Covariances are whole, for the axes of an embedding mean nothing: EM that knows no other directions does worse
-    than k-means. With fewer than ten points per cluster and dimension they would only describe the noise, and
-    clusters are taken for round.
-    """
-    n_points, n_latent = Z.shape
-    unit = typical_deviation(Z)
-    some = Z[draw_rows(n_points, max_points, generator_for(root, "mixture"))].double() / unit
-    kind = "full" if n_points >= 10 * n_clusters * n_latent else "spherical"
-    found = GaussianMixture(n_clusters, covariance_type=kind, reg_covar=1e-4, n_init=3,
+def first_mixture(Z: torch.Tensor, n_clusters: int, root: int, max_points: int = 20_000) -> Mixture:
+    """Fitted to the pretrained embedding (n, d), with variances along its axes."""
+    some = Z[draw_rows(len(Z), max_points, generator_for(root, "mixture"))].double() / (unit := typical_deviation(Z))
+    found = GaussianMixture(n_clusters, covariance_type="diag", reg_covar=1e-4, n_init=3,
                             random_state=seed_for(root, "mixture"))
     with threadpool_limits(1, user_api="openmp"):  # k-means, where it starts, adds up in the order its threads arrive
         found.fit(some.numpy())
-    weights, means, covariances = map(torch.from_numpy, (found.weights_, found.means_, found.covariances_))
-    if kind == "spherical":
-        covariances = covariances[:, None, None] * torch.eye(n_latent, dtype=torch.float64)
-    return weights.clamp(min=1e-6), means * unit, covariances * unit**2
-
-
-def rounding(weights: torch.Tensor, covariances: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The map after which clusters are round on the whole, and its inverse: (k,), (k, d, d) -> (d, d) twice.
-
-    >>> forth, back = rounding(torch.ones(1), torch.tensor([[[5.0, 4.0], [4.0, 5.0]]]))
-    >>> back.round(decimals=4)                               # variances 9 and 1 along the diagonals: deviations 3 and 1
-    tensor([[2., 1.],
-            [1., 2.]])
-    """
-    pooled = torch.einsum("k,kij->ij", weights / weights.sum(), covariances)
-    squares, axes = torch.linalg.eigh(pooled)
-    return (axes / squares.sqrt()) @ axes.T, (axes * squares.sqrt()) @ axes.T
-
-
-def linear_at(network: nn.Module, place: int) -> nn.Linear | None:
-    """The first (0) or last (-1) layer of a stack, if it is linear."""
-    layer = network[place] if isinstance(network, nn.Sequential) and len(network) else None
-    return layer if isinstance(layer, nn.Linear) else None
-
-
-@torch.no_grad()
-def change_coordinates(autoencoder: Autoencoder, forth: torch.Tensor, back: torch.Tensor) -> bool:
-    """The embedding seen through ``forth``, which the decoder undoes. False: there are no linear layers to do it."""
-    last, first = linear_at(autoencoder.encoder, -1), linear_at(autoencoder.decoder, 0)
-    if last is None or first is None:
-        return False
-    forth, back = forth.to(last.weight.device), back.to(last.weight.device)
-    last.weight.copy_(forth @ last.weight.double())
-    if last.bias is not None:
-        last.bias.copy_(forth @ last.bias.double())
-    first.weight.copy_(first.weight.double() @ back)
-    return True
-
-
-def first_mixture(
-    autoencoder: Autoencoder, Z: torch.Tensor, n_clusters: int, root: int
-) -> tuple[Mixture, torch.Tensor]:
-    """A mixture fitted to the pretrained embedding Z (n, d), and the variance within its clusters, (d,).
-
-    With variances along axes alone a mixture describes its clusters badly where they lie askew, and training
-    gives them up. So the embedding gets coordinates in which they are round.
-    """
-    weights, means, covariances = mixture_of(Z, n_clusters, root)
-    forth, back = rounding(weights, covariances)
-    if change_coordinates(autoencoder, forth, back):
-        means, covariances = means @ forth, forth @ covariances @ forth
-    variances = covariances.diagonal(dim1=1, dim2=2)                                              # (k, d)
-    return Mixture(weights.float(), means.float(), variances.float()), (weights @ variances).float()
+    weights, means, variances = (torch.from_numpy(part).float()
+                                 for part in (found.weights_, found.means_ * unit, found.covariances_ * unit**2))
+    return Mixture(weights.clamp(min=1e-6), means, variances)
 
 
 def noise_variance(variance: float, n_features: int, n_latent: int) -> float:
@@ -289,12 +230,12 @@ class VaDE(DeepClustering):
     def _train(
         self, autoencoder: Autoencoder, rows: Rows, root: int, on_progress: Callable[[Progress], None]
     ) -> None:
-        Z = embed_all(autoencoder, rows)                                                   # (n_points, n_latent)
-        mixture, within = first_mixture(autoencoder, Z, self.n_clusters, root)
-        Z = embed_all(autoencoder, rows)                                                   # in its coordinates
-        mixture = mixture.to(rows.device)
+        Z = round_clusters(autoencoder, rows, self.n_clusters, root)                       # (n_points, n_latent)
+        mixture = first_mixture(Z, self.n_clusters, root)
         # A hundredth of the variance within clusters: nearly the pretrained autoencoder, which has none.
-        posterior = Posterior(autoencoder.encoder, within.log() - math.log(100)).to(rows.device)
+        within = mixture.logits.exp() @ mixture.log_variances.exp()                        # (n_latent,)
+        posterior = Posterior(autoencoder.encoder, (within / 100).detach().log()).to(rows.device)
+        mixture = mixture.to(rows.device)
         log_noise = torch.tensor(math.log(self._noise(rows, Z.shape[1], root)), device=rows.device)
         learners = autoencoder, posterior.log_variance, mixture
         optimiser, good = adam(*learners, self.learning_rate), Best(*learners)
