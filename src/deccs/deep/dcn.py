@@ -42,7 +42,8 @@ def count_weighted(
 class DCN(DeepClustering):
     """Deep clustering network: reconstruction and the distance to the own centre, with hard assignments.
 
-    By turns, batch by batch: the network learns with assignments and centres held fixed, then the points
+    It starts from k-means on the pretrained embedding, in coordinates in which its clusters are round. By turns,
+    batch by batch: the network learns with assignments and centres held fixed, then the points
     of the batch are assigned anew and move their centres, each by one over the points the centre has had.
 
     Parameters

@@ -43,9 +43,9 @@ def target_distribution(q: torch.Tensor) -> torch.Tensor:
 class DEC(DeepClustering):
     """Deep embedded clustering: points are drawn to the centres they already lean to.
 
-    k-means on the pretrained embedding gives the centres. Then the encoder and the centres are trained so
-    that the soft assignments q come near their own sharpened version p, which is worked out on all the data
-    at intervals. The decoder is not used again (see :class:`IDEC`).
+    k-means on the pretrained embedding, in coordinates in which its clusters are round, gives the centres. Then
+    the encoder and the centres are trained so that the soft assignments q come near their own sharpened version
+    p, which is worked out on all the data at intervals. The decoder is not used again (see :class:`IDEC`).
 
     Parameters
     ----------
