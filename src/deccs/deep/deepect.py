@@ -214,11 +214,11 @@ class DeepECT(DeepClustering):
     """Deep embedded cluster tree: a hierarchy, grown by splitting leaves while the embedding adapts to it.
 
     The tree starts as its root, the embedding in coordinates in which its clusters are round. At intervals the
-    leaf with the largest sum of squared distances is split by 2-means. In between, the leaves' centres follow the means of their points, and the encoder draws points to
-    the centres of all the nodes they are in, but only along the line to the sibling's centre: directions a
-    later split may need stay as the reconstruction wants them. Leaves that no longer get points are pruned.
-    Points belong to the nearest leaf. The clusters are the leaves before all splits but the first
-    ``n_clusters - 1``.
+    leaf with the largest sum of squared distances is split by 2-means. In between, the leaves' centres follow
+    the means of their points, and the encoder draws points to the centres of all the nodes they are in, but
+    only along the line to the sibling's centre: directions a later split may need stay as the reconstruction
+    wants them. Leaves that no longer get points are pruned. Points belong to the nearest leaf. The clusters are
+    the leaves before all splits but the first ``n_clusters - 1``.
 
     Parameters
     ----------
