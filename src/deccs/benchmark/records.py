@@ -7,7 +7,7 @@ import math
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -65,13 +65,18 @@ def alone_with(path: Path) -> Iterator[None]:
         yield
 
 
+def each_number(value: Any, change: Callable[[float], float | None]) -> Any:
+    """A JSON value with every float in it changed."""
+    if isinstance(value, dict):
+        return {key: each_number(inner, change) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [each_number(inner, change) for inner in value]
+    return change(value) if isinstance(value, float) else value
+
+
 def finite(value: Any) -> Any:
     """JSON knows no NaN: an update that went astray and was taken back has null."""
-    if isinstance(value, dict):
-        return {key: finite(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return each_number(value, lambda number: number if math.isfinite(number) else None)
 
 
 def rounded(value: Any, digits: int = 4) -> Any:
@@ -80,11 +85,7 @@ def rounded(value: Any, digits: int = 4) -> Any:
     >>> rounded({"nmi": [0.123456, None, 1]})
     {'nmi': [0.1235, None, 1]}
     """
-    if isinstance(value, dict):
-        return {key: rounded(inner, digits) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [rounded(inner, digits) for inner in value]
-    return round(value, digits) if isinstance(value, float) else value
+    return each_number(value, lambda number: round(number, digits))
 
 
 def ends_with_newline(path: Path) -> bool:
