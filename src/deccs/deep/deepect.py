@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from torch import nn
 
 from deccs.autoencoder import Autoencoder
-from deccs.deep.coordinates import round_clusters
+from deccs.deep.coordinates import means_of, round_clusters
 from deccs.deep.dcn import nearest
 from deccs.deep.template import DeepClustering, embed_all, squared_distances, typical_deviation
 from deccs.files import stored
@@ -106,9 +106,9 @@ def widest(Z: torch.Tensor, leaf: torch.Tensor, n_leaves: int) -> int | None:
     >>> widest(torch.tensor([[0.0], [2.0], [9.0], [9.0]]), torch.tensor([0, 0, 1, 1]), n_leaves=2)
     0
     """
-    own, Z = nn.functional.one_hot(leaf, n_leaves).double(), Z.double()
-    means = own.T @ Z / own.sum(0).clamp(min=1)[:, None]
-    spread = own.T @ (Z - means[leaf]).square().sum(1)                            # (n_leaves,)
+    Z = Z.double()
+    squares = (Z - means_of(Z, leaf, n_leaves)[leaf]).square().sum(1)             # (n,)
+    spread = torch.bincount(leaf, squares, minlength=n_leaves)                    # (n_leaves,)
     # Equal points differ in the last digits of float32, some 1e-7 of their length.
     return int(spread.argmax()) if spread.max() > 1e-12 * Z.square().sum() else None
 
