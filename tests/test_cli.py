@@ -321,6 +321,20 @@ def test_stopped_with_ctrl_c_the_same_command_goes_on(tmp_path):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
 
 
+def test_results_that_cannot_be_written_do_not_cost_the_fit(place, run, tmp_path, monkeypatch):
+    """A full disk, say: the state stays until the results are there, and the same command writes them."""
+    command = ["fit", place / "train.csv", "--config", place / "fit.toml", "--out", tmp_path / "run"]
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "save", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        code, _, err = deccs(*command)
+    assert code != 0 and "No space left" in err
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["checkpoint"]
+    code, _, err = deccs(*command)
+    assert code == 0 and "pretraining" not in err
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(runs.RESULTS)
+    assert (tmp_path / "run" / "labels.csv").read_bytes() == (run / "labels.csv").read_bytes()
+
+
 def test_help_and_completion_do_not_wait_for_torch():
     """The shell asks at every press of the key."""
     look = "import sys, deccs, deccs.cli; print(*{'torch', 'sklearn', 'numpy'} & set(sys.modules))"

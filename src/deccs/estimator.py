@@ -103,7 +103,8 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         A fit that was stopped or killed goes on where it was: the same data, settings and seed give the same bits
         as without a break. The folder is gone when the fit is done.
     callbacks : list
-        Functions that get every :class:`~deccs.rounds.Round`, or objects with ``on_round`` and ``on_epoch``.
+        Functions that get every :class:`~deccs.rounds.Round`, or objects with ``on_round``, ``on_epoch`` and
+        ``on_fit``. The last gets the fitted estimator before the checkpoint goes: results are best written there.
 
     Attributes
     ----------
@@ -219,9 +220,10 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             result = best_of_restarts(
                 start.autoencoder, rows, members, settings, root, self.n_init, tell(listeners, "on_round"), checkpoint
             )
-        self.pretraining_search_ = start.search
-        self._remember(result, rows, members, root)
-        self.labels_ = self._labels(X)
+            self.pretraining_search_ = start.search
+            self._remember(result, rows, members, root)
+            self.labels_ = self._labels(X)
+            tell(listeners, "on_fit")(self)
         checkpoint.remove()
         return self
 

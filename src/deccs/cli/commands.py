@@ -7,11 +7,12 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,15 @@ def fit(
                            encoding=options.encoding, header=options.header)
         tell_table(voice, file, table)
         read = time.perf_counter()
-        try:
-            fit_in(out, model, table, voice, overwrite=overwrite)
+        summary: dict[str, Any] = {}
+
+        def keep(fitted: DECCS) -> None:
             seconds = {"read": read - started, "fit": time.perf_counter() - read}
-            summary = finite(summarised(file, table, options, model, seconds))
-            runs.write_run(out, model, table, summary)
+            summary.update(finite(summarised(file, table, options, fitted, seconds)))
+            runs.write_run(out, fitted, table, summary)
+
+        try:
+            fit_in(out, model, table, voice, keep, overwrite=overwrite)
         except KeyboardInterrupt as error:
             raise voice.stop(how_to_go_on(out), INTERRUPTED) from error
         finally:
@@ -68,14 +73,16 @@ def fit(
         voice.result({"out": str(out), **summary}, summary_words(out, summary))
 
 
-def fit_in(out: Path, model: DECCS, table: Table, voice: Voice, *, overwrite: bool) -> None:
-    """Fit with a display of the rounds, and a checkpoint in the folder to go on from."""
+def fit_in(
+    out: Path, model: DECCS, table: Table, voice: Voice, keep: Callable[[DECCS], None], *, overwrite: bool
+) -> None:
+    """Fit with a display of the rounds, and a checkpoint in the folder to go on from until ``keep`` has written all."""
     runs.make_folder(out)
     checkpoint = out / runs.CHECKPOINT
     resumed = checkpoint.exists()
     display = nullcontext() if voice.quiet else Display(model.n_rounds, voice.stderr)
     with told_warnings(voice), display as shown:
-        model.set_params(checkpoint=checkpoint, callbacks=[] if shown is None else [shown])
+        model.set_params(checkpoint=checkpoint, callbacks=[SimpleNamespace(on_fit=keep), *([shown] if shown else [])])
         try:
             model.fit(table.X)
         except CheckpointError as error:
@@ -84,7 +91,7 @@ def fit_in(out: Path, model: DECCS, table: Table, voice: Voice, *, overwrite: bo
             runs.forget_checkpoint(out)
             model.fit(table.X)
         except ValueError:
-            if not resumed:             # bad input leaves nothing
+            if not (resumed or hasattr(model, "labels_")):      # bad input leaves nothing
                 runs.forget_checkpoint(out)
             raise
     model.set_params(checkpoint=None, callbacks=None)
