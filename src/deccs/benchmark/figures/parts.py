@@ -57,9 +57,20 @@ def save(drawing: Drawing, out: Path, name: str) -> None:
             unfinished = out / f".{name}.{kind}"
             try:
                 drawing.savefig(unfinished, format=kind, metadata=metadata)
+                if kind == "png":
+                    shrink(unfinished)
                 unfinished.replace(out / f"{name}.{kind}")
             finally:
                 unfinished.unlink(missing_ok=True)
+
+
+def shrink(png: Path) -> None:
+    """256 colours are enough for a drawing, and a third of the bytes: the page carries nine of them."""
+    from PIL import Image  # comes with matplotlib
+
+    with Image.open(png) as picture:
+        few = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    few.save(png, format="PNG", optimize=True)
 
 
 def pending_note(missing: Sequence[str]) -> str:
