@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from deccs.benchmark.figures import FIGURES, Need, curves, synth, toys
 from deccs.benchmark.figures.boundaries import classifiers_of
 from deccs.benchmark.runner import Run, settings_record
-from deccs.benchmark.settings import estimator_for
+from deccs.benchmark.settings import RECIPE, estimator_for
 from deccs.plots import new_figure
 
 FROM_RECORDS = ["fig7", "fig8"]
@@ -188,7 +188,7 @@ def test_missing_records_are_named_in_the_picture(drawn, tmp_path):
 
 def test_a_need_takes_the_runs_of_its_settings_and_no_others():
     good, later = record("har", 0, [0.5], [0.5]), record("har", 0, [0.6], [0.5])
-    second = record("har", 1, [0.7], [0.5], lambda_rec=1.0)                              # what "auto" stands for
+    second = record("har", 1, [0.7], [0.5], lambda_rec=1.0, recipe=RECIPE)    # "auto"; other methods changed since
     others = [
         record("har", 2, [0.1], [0.1], lambda_ce=0.0), record("har", 3, [0.1], [0.1], sample_size=0.02),
         record("har", 4, [0.1], [0.1], lambda_rec=0.0), record("har", 5, [0.1], [0.1], status="failed"),

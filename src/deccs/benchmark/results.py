@@ -127,7 +127,7 @@ class Results:
 
 def newest(found: list[Record]) -> list[Record]:
     """The last record of each repetition: of runs that count, else of the newest recipe; one version of the data."""
-    recipe = max(record.get("recipe", 0) for record in found)
+    recipe = max((record.get("recipe", 0) for record in found), default=0)
     current = [record for record in found if counts(record)]
     pool = current or [record for record in found if record.get("recipe", 0) == recipe]
     last = {record["repetition"]: record for record in pool}

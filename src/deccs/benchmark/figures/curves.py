@@ -15,6 +15,7 @@ from scipy.stats import t as student
 
 from deccs.benchmark.figures.parts import Need, claim, in_words, pending_note, save
 from deccs.benchmark.records import Record
+from deccs.benchmark.results import newest
 from deccs.benchmark.runner import settings_record
 from deccs.benchmark.settings import estimator_for
 from deccs.plots import INK, PALETTE, SMALL, TEXT, new_figure
@@ -51,14 +52,13 @@ class Curve:
 def runs_of(records: Iterable[Record], need: Need) -> list[Record]:
     """The runs that ended well with the settings of a need, whatever experiment they belong to.
 
-    A run made twice counts once, the later; of several recipes the newest alone.
+    A run made twice counts once, the later; those of an outdated recipe only where there are no others.
     """
     wanted = settings_record(estimator_for(need.dataset, **need.changes))
-    there = [record for record in records
-             if record.get("dataset") == need.dataset and record.get("status") == "ok" and record.get("rounds")
-             and same_settings(record["settings"], wanted, record["n"])]
-    newest = max((record["recipe"] for record in there), default=0)
-    return list({record["repetition"]: record for record in there if record["recipe"] == newest}.values())
+    return newest([
+        record for record in records
+        if record.get("dataset") == need.dataset and record.get("status") == "ok" and record.get("rounds")
+        and same_settings(record["settings"], wanted, record["n"])])
 
 
 def same_settings(given: Mapping[str, Any], wanted: Mapping[str, Any], n_points: int) -> bool:
