@@ -21,7 +21,7 @@ test-slow: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m deccs.benchmark.speed
 
-# Every consensus function at 1,000 to 1,000,000 points; some three minutes.
+# Every consensus function at 1,000 to 1,000,000 points; some five minutes.
 bench-consensus: $(STAMP)
 	$(BIN)/python -m deccs.benchmark.consensus_speed --out runs/consensus-speed.jsonl
 

@@ -52,6 +52,7 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Widths of the encoder, the last being the embedding; the decoder mirrors it. "auto" follows
         from the size of the data, see :func:`deccs.autoencoder.default_layers`.
     dropout : float, default=0
+        Share of the units that are left out in each step of training.
     pretraining : Pretraining or None
         Epochs, batch size, rate, noise, schedule, layer-wise stages.
     pretraining_grid : dict of lists or None
@@ -59,17 +60,24 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     n_rounds : int, default=10
         T; 0 gives the plain autoencoder with its ensemble.
     n_init : int or "auto"
-        How often the rounds may start anew from the same autoencoder; the start with the highest
-        agreement counts, full agreement ends the search. "auto": 4 up to 2,000 points, else 1.
+        How often the rounds may start anew from the same autoencoder. Of the starts whose agreement is within 0.05 of
+        the highest, the one is kept whose labels cut the fewest nearest neighbours of the first embedding apart; full
+        agreement with hardly any cut ends the search. "auto": 4 up to 2,000 points, else 1.
     tolerance : float or None
         Stop when the agreement changes by less than this (the paper's tau). None stops at full
         agreement only; either way the round of highest agreement is the result.
     sample_size : "auto", int or float
         Points the members cluster in a round, as a number or a share. "auto" is the paper's: half
         up to 11,000 points, 8 % above; at least 256, at most 10,000.
-    n_steps, batch_size, learning_rate, learning_rate_decay
-        The update: SGD with momentum 0.9, at most ``n_steps`` per round ("auto": 120, and 400 up to
-        2,000 points, where a step costs next to nothing).
+    n_steps : int or "auto"
+        Steps of the update in a round (SGD with momentum 0.9), at most. "auto": 120, and 400 up to 2,000 points, where
+        a step costs next to nothing.
+    batch_size : int, default=128
+        Clustered points in a step, and as many that were not in the sample.
+    learning_rate : float, default=0.03
+        Of the first round, divided by 1 + the round's consensus weight.
+    learning_rate_decay : float, default=0.9
+        What the rate is multiplied by from round to round.
     lambda_cons : float or "auto"
         Weight of the consensus loss. "auto" is the inverse variance of the first embedding, which
         makes the loss independent of its scale.
@@ -78,11 +86,13 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     lambda_ce : float, default=1
         Weight of the classification.
     weight_power : float, default=10
-        Members count by their agreement with the others to this power. 1 is the paper's, where a member at 0.66 counts
-        nearly as much as one at 0.75, and a majority of poor ones can drag the rest.
-    centre : "mean" or "median"
+        Members count by their agreement with the others to this power. 1 is the authors' program's, where a member at
+        0.66 counts nearly as much as one at 0.75, and a majority of poor ones can drag the rest.
+    centre : "mean" or "median", default="mean"
+        The centre of a cluster in the consensus loss.
     use_unclustered, weight_by_probability, ramp_up : bool, default=True
-        The paper's three heuristics.
+        The paper's three heuristics: points outside the sample are trained on too, with predicted labels; points count
+        by their classifier's probability; the consensus weight grows over the rounds.
     standardise : bool, default=False
         Scale each dimension of the embedding by itself before the members see it, as the authors'
         program does. Members do worse so.
@@ -96,6 +106,7 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     n_jobs : int or None
         Members that run at the same time.
     device : str, default="auto"
+        A device of torch; "auto" is the GPU if there is one.
     random_state : int, RandomState or None
         Fixes everything: two fits give the same bits.
     verbose : bool, default=False
@@ -119,7 +130,7 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     scaler_ : what was learned about the columns' scale
     pretraining_search_ : settings tried and their errors, None without ``pretraining_grid``
     n_clusters_ : int
-    n_iter_ : rounds run
+    n_iter_ : rounds run, round 0 included
 
     Examples
     --------

@@ -41,7 +41,7 @@ class RoundSettings:
     lambda_cons: float | str = "auto"
     lambda_rec: float | str = "auto"     # 1 in the paper, 0 in its second variant
     lambda_ce: float = 1.0               # 0 only for the ablation
-    weight_power: float = 10.0           # of lambda_i, 1 in the paper
+    weight_power: float = 10.0           # of lambda_i, 1 in the authors' program
     centre: str = "mean"                 # or "median"
     moving_centres: bool = True          # the authors' program; the paper's text holds them fixed
     use_unclustered: bool = True         # first heuristic: predicted labels of the points outside the sample
@@ -75,19 +75,34 @@ class RoundSettings:
 @stored
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What happened in one round."""
+    """What happened in one round.
+
+    Attributes
+    ----------
+    sample : (n_sample,) row numbers
+    Z : (n_sample, n_latent) what the members clustered, before scaling
+    member_names : the members in place
+    base_partitions : (n_members, n_sample), -1 for "takes no part"
+    agreement_matrix : (n_members, n_members), ones on the diagonal
+    agreement : mean over pairs
+    weights : (n_members,) lambda_i
+    consensus_weight : w(t), 0 where no update followed
+    start : which start of the rounds, see best_of_restarts
+    losses : means over the update that followed, None after the last clustering
+    seconds : by phase
+    """
 
     number: int
-    sample: np.ndarray                   # (n_sample,) row numbers
-    Z: np.ndarray                        # (n_sample, n_latent) what the members clustered, before scaling
-    member_names: tuple[str, ...]        # the members in place
-    base_partitions: np.ndarray          # (n_members, n_sample), -1 for "takes no part"
-    agreement_matrix: np.ndarray         # (n_members, n_members), ones on the diagonal
-    agreement: float                     # mean over pairs
-    weights: np.ndarray                  # (n_members,) lambda_i
-    consensus_weight: float = 0.0        # w(t), 0 where no update followed
-    start: int = 0                       # which start of the rounds, see best_of_restarts
-    losses: LossParts | None = None      # means over the update that followed, None after the last clustering
+    sample: np.ndarray
+    Z: np.ndarray
+    member_names: tuple[str, ...]
+    base_partitions: np.ndarray
+    agreement_matrix: np.ndarray
+    agreement: float
+    weights: np.ndarray
+    consensus_weight: float = 0.0
+    start: int = 0
+    losses: LossParts | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -283,7 +298,7 @@ def labels_of(found: Consensus, rows: Rows, some: torch.Tensor) -> np.ndarray:
 def default_sample_size(n_points: int) -> int:
     """The paper's: half of the points up to 11,000, else 8 %; at least 256 if there are as many.
 
-    At most 10,000, because Ward's and single linkage hold all pairs of the sample: 0.4 GB there.
+    At most 10,000, because single linkage holds all pairs of the sample: 0.4 GB there.
 
     >>> default_sample_size(9_298), default_sample_size(70_000), default_sample_size(150)
     (4649, 5600, 150)

@@ -25,17 +25,29 @@ TINY = 20_000  # parameters: up to here the overhead of a step is larger than it
 @stored
 @dataclass(frozen=True)
 class Pretraining:
-    """How the autoencoder is trained. One set for all data."""
+    """How the autoencoder is trained. One set for all data.
 
-    epochs: int | str = "auto"       # passes over the data; "auto" follows from its size
-    batch_size: int = 128            # half of the paper's: as good with the same number of steps, at half the cost
+    Parameters
+    ----------
+    epochs : passes over the data; "auto": some 4,000 steps, at least 15 and at most 1,000 passes
+    batch_size : half of the paper's by default: as good with the same number of steps, at half the cost
+    learning_rate, weight_decay : of Adam
+    input_noise : share of the inputs set to zero (a denoising autoencoder); "auto": 0.2 from ten columns on, else 0
+    schedule : "one-cycle", or "plateau": halve the rate when the held-out error stands still
+    patience : epochs without a better held-out error before stopping
+    held_out : share of the points that only decides when to stop (at most 2,000)
+    layerwise_epochs : epochs per layer of greedy training first, 0 for none
+    """
+
+    epochs: int | str = "auto"
+    batch_size: int = 128
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
-    input_noise: float | str = "auto"  # share of the inputs set to zero (a denoising autoencoder)
-    schedule: str = "one-cycle"      # or "plateau": halve the rate when the held-out error stands still
-    patience: int = 10               # epochs without a better held-out error before stopping
-    held_out: float = 0.1            # share of the points that only decides when to stop (at most 2,000)
-    layerwise_epochs: int = 0        # epochs per layer of greedy training first, 0 for none
+    input_noise: float | str = "auto"
+    schedule: str = "one-cycle"
+    patience: int = 10
+    held_out: float = 0.1
+    layerwise_epochs: int = 0
 
     def __post_init__(self) -> None:
         if self.schedule not in ("one-cycle", "plateau"):

@@ -14,7 +14,8 @@ OLD = "†"
 LEGEND = (
     "Each cell: mean ± deviation of our runs, how many (n), the paper's figure. ▲ better than the paper's, = equal "
     "within one deviation (the larger of ours and the paper's, at least 0.005), ▼ worse, - none printed. "
-    "The best of a column is bold, the runner-up underlined or in italics."
+    "The best of a column is bold, the runner-up underlined or in italics. Pending: runs still to be made, with the "
+    "time one is expected to take."
 )
 OLD_LEGEND = f"{OLD} runs from before the last change of the method; they are to be made anew."
 
@@ -51,7 +52,8 @@ def markdown(experiment: Experiment, table: Table) -> str:
         texts = [markdown_cell(table[row.label, dataset], places[dataset].get(row.label, ""))
                  for dataset in experiment.datasets]
         lines.append("| " + " | ".join([markdown_escape(row.label), *texts]) + " |")
-    return "\n".join([f"## {experiment.title}", "", *lines, "", "\n\n".join(legends(experiment, table)), ""])
+    notes = "\n\n".join(map(markdown_escape, legends(experiment, table)))
+    return "\n".join([f"## {experiment.title}", "", *lines, "", notes, ""])
 
 
 def markdown_cell(result: Result, place: str) -> str:

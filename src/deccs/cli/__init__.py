@@ -30,8 +30,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace results that are there.")]
 Encoding = Annotated[str | None, typer.Option(help="Of CSV and TSV. (default: utf-8)", show_default=False)]
-Header = Annotated[bool | None, typer.Option("--header/--no-header", show_default=False,
-                                             help="Whether CSV and TSV begin with names. (default: looks)")]
+Header = Annotated[bool | None, typer.Option("--header/--no-header", show_default=False, help=(
+    "Whether CSV and TSV begin with names. (default: found out; in predict as in the fit)"))]
 
 
 @app.command()
@@ -42,7 +42,7 @@ def fit(
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", show_default=False, help=(
         "Folder for the results. (default: the file's name with -run)"))] = None,
     members: Annotated[str | None, typer.Option(show_default=False, help=(
-        "Clusterers that must agree, of kmeans, spectral, agglomerative, mixture, bisecting, birch, hdbscan. "
+        "Clusterers that must agree: a,b,c of kmeans, spectral, agglomerative, mixture, bisecting, birch, hdbscan. "
         "(default: the first four)"))] = None,
     columns: Annotated[str | None, typer.Option(show_default=False, help=(
         "Columns to cluster: a,b,c. (default: all numeric ones)"))] = None,
@@ -52,10 +52,11 @@ def fit(
         "One of auto, global (one scale for all, for pixels), columns, none. (default: auto)"))] = None,
     missing: Annotated[str | None, typer.Option(show_default=False, help=(
         "Missing values: error, drop (such rows get no label) or mean. (default: error)"))] = None,
-    rounds: Annotated[int | None, typer.Option(help="At most so many. (default: 10)", show_default=False)] = None,
+    rounds: Annotated[int | None, typer.Option(help="At most so many after round 0. (default: 10)",
+                                               show_default=False)] = None,
     seed: Annotated[int | None, typer.Option(help="Same seed, same result. (default: 0)", show_default=False)] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
-        "TOML or JSON with any of these options, and settings of DECCS. The command line wins."))] = None,
+        "TOML or JSON with options for data and clusters, and settings of DECCS. The command line wins."))] = None,
     encoding: Encoding = None,
     header: Header = None,
     overwrite: Overwrite = False,
@@ -129,7 +130,8 @@ def reproduce(
     data: Annotated[str | None, typer.Option(show_default=False, help="Only these data sets: a,b,c.")] = None,
     methods: Annotated[str | None, typer.Option(show_default=False, help="Only these rows: a,b,c.")] = None,
     seeds: Annotated[int | None, typer.Option(show_default=False, help=(
-        "Runs of each cell. (default: DECCS 5, others 3; on MNIST, FMNIST and KMNIST 3 and 1)"))] = None,
+        "Runs of each cell. (default: DECCS 5, others 3; on MNIST, FMNIST and KMNIST DECCS 3, others and variants "
+        "1)"))] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time; each gets its share of the cores.")] = 1,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for records, tables and page.")] = (
         Path("reproduced")),
@@ -167,7 +169,7 @@ def info(as_json: AsJson = False) -> None:
 @app.command("demo")
 def demo_command(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder to write to.")] = Path("out"),
-    seed: int = 0,
+    seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
 ) -> None:
     """DECCS on the paper's SYNTH: labels, representation and a picture."""
     from deccs.cli import commands

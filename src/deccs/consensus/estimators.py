@@ -44,7 +44,7 @@ class ConsensusClustering(ModelFiles, ClusterMixin, BaseEstimator):
         How much each member counts.
     max_points : int, default=11_000
         Above it the members cluster a sample of this size, and the other points get the labels of their
-        nearest neighbour in it: Ward's linkage holds all pairs of what it clusters.
+        nearest neighbour in it: single linkage, which is tried first, holds all pairs of what it clusters.
     scale : {"auto", "global", "columns"} or None
         As for :class:`deccs.DECCS`.
     n_jobs : members that run at the same time

@@ -133,7 +133,7 @@ class ModelFiles:
         return {name: value for name, value in vars(self).items() if name not in names}
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a folder, or to one file if the path ends in ``.zip``; no pickle, nothing lost."""
+        """Write the fitted model to a folder, or to one file if the path ends in ``.zip``; no pickle."""
         save(self, path)
 
     @classmethod
