@@ -6,10 +6,12 @@ import random
 import re
 import shutil
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from multiprocessing import get_context
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
@@ -40,16 +42,16 @@ from deccs.cli import app
 QUIET = Console(quiet=True)
 
 
-def made(row, dataset, values, *, recipe=RECIPE, sha256="a", **more):
+def made(row, dataset, values, *, recipe=RECIPE, **more):
     """Records of runs that ended well, with these scores."""
     cell = Cell(row, dataset, len(values))
     return [{"experiment": cell.experiment, "method": row.method, "dataset": dataset, "repetition": repetition,
              "recipe": recipe, "status": "ok", "scores": dict.fromkeys(("nmi", "ari", "accuracy"), value),
-             "dataset_sha256": sha256, "wall_seconds": 90.0, **more} for repetition, value in enumerate(values)]
+             "wall_seconds": 90.0, **more} for repetition, value in enumerate(values)]
 
 
 def failed(record):
-    return {name: value for name, value in record.items() if name not in ("scores", "dataset_sha256")} | {
+    return {name: value for name, value in record.items() if name != "scores"} | {
         "status": "failed", "error": "ValueError: <b>no</b>"}
 
 
@@ -117,10 +119,12 @@ def test_raw_images_are_clustered_on_fewer_points():
 
 # Published records count
 
-def test_published_runs_are_not_repeated(monkeypatch):
-    monkeypatch.setenv("DECCS_DATA", "/nowhere")        # no data is needed to see what is missing
+def test_published_runs_are_not_repeated(tmp_path, monkeypatch):
+    monkeypatch.setenv("DECCS_DATA", str(tmp_path))     # no data is needed to see what is missing
+    monkeypatch.setenv("DECCS_CACHE", str(tmp_path))
     there = records.read_all(records.published())
-    for datasets, methods in ((None, ["RP+FCM", "AE+RP+EM"]), (["synth", "mice", "har", "usps"], ["DECCS"])):
+    whole = [name for name in ALL if name != "kmnist"]
+    for datasets, methods in ((whole, ["RP+FCM", "AE+RP+EM"]), (["synth", "mice", "har", "usps"], ["DECCS"])):
         asked = reproduce.wanted(["table2"], datasets, methods)
         assert asked.runs() and grid.missing(asked.runs(), grid.Known(there)) == []
 
@@ -284,9 +288,9 @@ def test_marks_by_hand(values, printed, mark):
     assert Result(values, 0, 0, printed).mark == mark
 
 
-def test_kmnist_is_not_compared():
+def test_a_part_of_kmnist_is_not_compared():
     row = Row("DEC", "DEC")
-    result = Results(made(row, "kmnist", [0.9])).result(Cell(row, "kmnist", 1), "nmi", (0.5, 0.01))
+    result = Results(made(row, "kmnist", [0.9], n=16_284)).result(Cell(row, "kmnist", 1), "nmi", (0.5, 0.01))
     assert (result.number, result.mark) == ("0.900", "")
     table = {("DEC", "kmnist"): result}
     assert "16,284 of its 70,000" in render.markdown(Experiment("T", (row,), ("kmnist",)), table)
@@ -303,10 +307,33 @@ def test_failed_runs_are_shown_and_not_averaged():
     assert (none.number, none.runs) == ("failed", "0 ok of 1")
 
 
-def test_runs_on_other_data_are_not_mixed():
+def test_runs_on_a_part_of_the_data_are_not_mixed_with_those_on_all():
+    row, other = Row("DEC", "DEC"), Row("DCN", "DCN")
+    part, whole = made(row, "kmnist", [0.9, 0.9], n=16_284) + made(other, "kmnist", [0.8], n=16_284), 70_000
+    assert "16,284 of its 70,000" in Results(part).part("kmnist")
+    found = Results(part + made(row, "kmnist", [0.5], n=whole))
+    assert (found.scores(row, "kmnist"), found.scores(other, "kmnist"), found.part("kmnist")) == ([0.5], [], "")
+
+
+def test_a_part_at_hand_counts_its_own_runs_only(tmp_path, monkeypatch):
+    """On a machine with all of KMNIST the published runs on a part do not count."""
+    monkeypatch.setenv("DECCS_DATA", str(tmp_path))
+    monkeypatch.setenv("DECCS_CACHE", str(tmp_path))
+    run = Run("default", "DEC", "kmnist", 0, {})
+    there = [header | {"status": "ok", "n": 3} for header in runner.headers(run)]
+    assert grid.missing([run], grid.Known(there)) == [run]
+    np.savez(tmp_path / "kmnist.npz", X=np.zeros((3, 784), np.uint8), y=np.zeros(3))
+    assert grid.missing([run], grid.Known(there)) == []
+
+
+def test_a_run_that_ended_well_is_not_hidden_by_one_that_failed():
     row = Row("DEC", "DEC")
-    found = made(row, "kmnist", [0.9, 0.9], sha256="all") + made(row, "kmnist", [0.5], sha256="part")
-    assert Results(found).scores(row, "kmnist") == [0.5]
+    ok = made(row, "usps", [0.6, 0.8], started="2026-01-01")
+    later = failed(ok[0]) | {"started": "2026-01-02"}
+    assert Results([*ok, later]).scores(row, "usps") == [0.6, 0.8]
+    assert Results([*ok, later]).failed == []
+    newer = made(row, "usps", [0.7], started="2026-01-03")
+    assert Results([*newer, *ok]).scores(row, "usps") == [0.7, 0.8]         # by time, not by the order of files
 
 
 def test_no_cell_is_empty_without_a_reason():
@@ -434,12 +461,32 @@ def test_the_published_page_is_that_of_the_records(tmp_path, monkeypatch):
 PICTURE = re.compile(r'src="data:[^"]*"')
 
 
+def test_a_figure_with_fits_of_its_own_is_drawn_once(tmp_path, monkeypatch):
+    calls = []
+
+    def draw(there, out, *, cache):
+        calls.append(1)
+        (out / "fig4.png").write_bytes(b"png")
+        return {"claims": []}
+
+    monkeypatch.setitem(reproduce.DRAWINGS, "fig4", replace(DRAWINGS["fig4"], draw=draw))
+    for _ in range(2):
+        found = reproduce.drawn("fig4", [], tmp_path, None, draw=True, console=QUIET)
+        assert found.png == b"png"
+    assert len(calls) == 1
+    monkeypatch.setattr(reproduce, "RECIPE", RECIPE + 1)                   # the method has changed since
+    reproduce.drawn("fig4", [], tmp_path, None, draw=True, console=QUIET)
+    assert len(calls) == 2
+
+
 # The command
 
 @pytest.mark.parametrize(("words", "message"), [
     (["tabel2"], "reproduce: 'tabel2' is not known. Did you mean 'table2'?"), ([], "Say what to reproduce: table1"),
     (["table2", "--data", "mnits"], "--data: 'mnits' is not known. Did you mean 'mnist'?"),
-    (["table2", "--methods", "DEC,SVM"], "--methods: 'SVM' is not known."),
+    (["table2", "--methods", "DEC,SVM"], "--methods of table2: 'SVM' is not known."),
+    (["table1", "--methods", "DEC"], "--methods of table1: 'DEC' is not known."),
+    (["table2", "--data", "nonlinear"], "Nothing of table2 is left with --data nonlinear"),
     (["table2", "--seeds", "0"], "--seeds must be at least 1, got 0."),
 ])
 def test_wrong_names_are_told(words, message, tmp_path, monkeypatch):
@@ -478,8 +525,12 @@ def test_failed_runs_end_the_command_with_a_word(tmp_path, monkeypatch):
     answer = CliRunner().invoke(app, ["reproduce", "table2", "--data", "synth", "--seeds", "1", "--methods", "RP+EM",
                                       "--out", str(tmp_path)])
     assert answer.exit_code == 1
-    assert "1 of 1 records are of failed runs" in answer.output
+    assert "1 of the runs asked for have failed" in answer.output
     assert "0 ok of 1" in (tmp_path / "index.html").read_text()
+    answer = CliRunner().invoke(app, ["reproduce", "table2", "--data", "SYNTH", "--seeds", "1", "--methods", "rp+em",
+                                      "--out", str(tmp_path)])
+    assert "0 runs to do" in answer.output and "--again repeats them" in answer.output      # not passed over in silence
+    assert answer.exit_code == 1
 
 
 # Claims by hand
@@ -562,11 +613,33 @@ def test_the_autoencoder_helps():
     assert verdict("The autoencoder helps", there(0.5)).status == "does not"
 
 
+def all_rows(dataset, **values):
+    """A run of every row of Table II, at 0.5 but for these."""
+    rows = [row for row in TABLES["table2"].rows if not claims.applies_not(row, dataset)]
+    return [record for row in rows for record in made(row, dataset, [values.get(row.label, 0.5)])]
+
+
+@pytest.mark.parametrize(("har", "status"), [(0.8, "holds"), (0.6, "does not")])
+def test_the_lead_on_har_is_the_largest(har, status):
+    others = [record for name in ALL if name not in ("synth", "har") for record in all_rows(name, DECCS=0.7, DEC=0.55)]
+    assert verdict("The lead over the next best", [*others, *all_rows("har", DECCS=har)]).status == status
+    assert verdict("The lead over the next best", others).status == "pending"
+
+
+@pytest.mark.parametrize(("values", "status"), [
+    ({"DECCS": 0.88, "SpectralNet": 0.92}, "holds"), ({"DECCS": 0.93, "SpectralNet": 0.92}, "does not"),
+    ({"DECCS": 0.88, "SpectralNet": 0.92, "DEC": 0.9}, "does not"),
+    ({"DECCS": 0.88, "SpectralNet": 0.92, "AGAE": 0.9}, "holds"),          # the paper prints none for MNIST
+])
+def test_only_spectralnet_is_ahead_on_mnist(values, status):
+    assert verdict("On MNIST only SpectralNet", all_rows("mnist", **values)).status == status
+
+
 def test_ahead_of_all_is_open_while_rivals_are_to_come():
     there = made(DECCS_ROW, "usps", [0.9]) + made(Row("DEC", "DEC"), "usps", [0.8])
     found = verdict("DECCS is ahead of all others on USPS", there)
     assert found.status == "pending"
-    assert "DECCS 0.900, DEC 0.800; to come: CSPA, " in found.findings[0].figures
+    assert "DEC 0.800 (n 1), DECCS 0.900 (n 1); to come: CSPA, " in found.findings[0].figures
     there += made(Row("DCN", "DCN"), "usps", [0.95])
     assert verdict("DECCS is ahead of all others on USPS", there).status == "does not"
 

@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from deccs.benchmark import records, table
+from deccs.benchmark.experiments import named
 from deccs.benchmark.grid import carry_out_missing, summary
 from deccs.benchmark.processes import Workers
 from deccs.benchmark.runner import Run
@@ -34,13 +35,16 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=1, help="repetitions per data set")
     parser.add_argument("--method", nargs="+", default=["DECCS"], choices=list(METHODS))
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time")
-    parser.add_argument("--experiment", default="default", help="the name the records go under")
+    parser.add_argument("--experiment", help="the name the records go under (default: what --set changes)")
     parser.add_argument("--out", type=Path, default=Path("results/deccs.jsonl"))
     parser.add_argument("--cache", type=Path, default=Path("runs/autoencoders"), help="pretrained autoencoders")
     parser.add_argument("--set", nargs="*", type=setting, default=[], metavar="NAME=VALUE",
                         help="change parameters of DECCS, or of its pretraining as pretraining.NAME=VALUE")
     parser.add_argument("--page", type=Path, help="a Markdown page whose table is made anew from the records")
-    return parser.parse_args(arguments)
+    given = parser.parse_args(arguments)
+    # Records with other settings must not pass for those of the tables.
+    given.experiment = given.experiment or named(dict(given.set))
+    return given
 
 
 def changes_from(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -16,6 +17,7 @@ from deccs.benchmark.records import Record
 from deccs.benchmark.runner import Run, headers
 from deccs.benchmark.settings import METHODS, RUN_FOR
 from deccs.datasets.sources import SOURCES
+from deccs.datasets.store import cached_file, user_file
 
 
 def counts(record: Record, *, failed_too: bool = True) -> bool:
@@ -26,12 +28,19 @@ def counts(record: Record, *, failed_too: bool = True) -> bool:
 
 
 class Known:
-    """The runs that have a record. One that failed has, unless ``again`` asks for it once more."""
+    """The runs that have a record. One that failed has, unless ``again`` asks for it once more.
+
+    A record of fewer or more points than a run would have now is of another data set: KMNIST is published in part.
+    """
 
     def __init__(self, there: Iterable[Record], *, again: bool = False) -> None:
         self.places: dict[tuple[str, str, str, int], list[Record]] = defaultdict(list)
+        points: dict[str, int] = {}
         for record in there:
-            if counts(record, failed_too=not again):
+            name = record["dataset"]
+            if name not in points:
+                points[name] = points_at_hand(name)
+            if counts(record, failed_too=not again) and record.get("n", points[name]) == points[name]:
                 self.places[place(record)].append(record)
 
     def has(self, header: Record) -> bool:
@@ -83,6 +92,15 @@ class Expected:
 
 def n_points(dataset: str) -> int:
     return SOURCES[dataset].n if dataset in SOURCES else 1000
+
+
+def points_at_hand(dataset: str) -> int:
+    """How many a run would have: those of the file that is there, else of the public source."""
+    path = (user_file(dataset) or cached_file(dataset)) if dataset in SOURCES else None
+    if path is None:
+        return n_points(dataset)
+    with np.load(path, allow_pickle=False) as arrays:
+        return len(arrays["y"])
 
 
 def duration(seconds: float) -> str:

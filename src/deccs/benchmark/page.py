@@ -17,6 +17,7 @@ from deccs.benchmark.experiments import Experiment
 from deccs.benchmark.figures import FIGURES
 from deccs.benchmark.grid import duration
 from deccs.benchmark.results import Comparison, Result, Results
+from deccs.benchmark.settings import PAPER_TABLES
 
 TEST = ("Welch's t-test, two-sided, between the runs of DECCS and those of the best other method. The rival was picked "
         "by the same runs, which makes p a little too small; with so few runs it is a hint, no proof.")
@@ -57,13 +58,14 @@ class Page:
                 f'<nav aria-label="Parts"><ul>{links}</ul></nav><main>{body}</main></body></html>\n')
 
     def facts(self) -> str:
-        shown = [result for _, table in self.tables.values() for result in table.values()]
-        marks = Counter(result.mark for result in shown)
+        shown = [result for _, table in self.tables.values() for result in table.values() if not result.reason]
+        marks = Counter(result.mark for name, (_, table) in self.tables.items() if name in PAPER_TABLES
+                        for result in table.values() if not result.outdated)
         verdicts = Counter(verdict.status for verdict in self.verdicts)
         facts = {"cells with runs": f"{sum(bool(result.values) for result in shown)} of {len(shown)}"} if shown else {}
         if shown:
-            facts |= {"better, equal, worse": f"{marks['better']}, {marks['equal']}, {marks['worse']}",
-                      "runs failed": str(sum(result.n_failed for result in shown))}
+            facts |= {"better, equal, worse than the paper": f"{marks['better']}, {marks['equal']}, {marks['worse']}",
+                      "runs failed": str(len(self.results.failed))}
         if self.verdicts:
             facts["claims that hold, do not, pending"] = ", ".join(
                 str(verdicts[status]) for status in (HOLDS, FAILS, PENDING))
@@ -121,7 +123,7 @@ class Page:
             "Checksums of the data: " + ", ".join(f"{name} {' '.join(sorted(sums))}" for name, sums in data.items()),
         ]
         failed = [f"{record['experiment']}, {record['method']}, {record['dataset']}, repetition "
-                  f"{record['repetition']}: {record['error']}" for record in there if record["status"] == "failed"]
+                  f"{record['repetition']}: {record['error']}" for record in self.results.failed]
         wrong = "<h3>Failed runs</h3><ul>" + "".join(f"<li>{escape(line)}</li>" for line in failed) + "</ul>"
         return ("records", "Records", "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
                 + (wrong if failed else "<p>No run failed.</p>"))

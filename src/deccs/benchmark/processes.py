@@ -81,7 +81,7 @@ def received(connection: Connection, worker: UnderWay) -> list[records.Record]:
     """The records of a run; of a process that died a failed one each."""
     try:
         return connection.recv()
-    except EOFError:
+    except (EOFError, OSError):         # it died before its records came, or amid them
         worker.process.join()
         died = {"status": "failed", "error": f"the process died with exit code {worker.process.exitcode}",
                 "wall_seconds": round(time.monotonic() - worker.since, 1)}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from html import escape
 
 from deccs.benchmark.experiments import Experiment
-from deccs.benchmark.results import BETTER, EQUAL, PARTS, WORSE, Result
+from deccs.benchmark.results import BETTER, EQUAL, WORSE, Result
 
 Table = Mapping[tuple[str, str], Result]
 SIGNS = {BETTER: "▲", EQUAL: "=", WORSE: "▼", "": ""}
@@ -15,7 +15,7 @@ LEGEND = (
     "Each cell: mean ± deviation of our runs, how many (n), the paper's figure. ▲ better than the paper's, = equal "
     "within one deviation (the larger of ours and the paper's, at least 0.005), ▼ worse, - none printed. "
     "The best of a column is bold, the runner-up underlined or in italics. Pending: runs still to be made, with the "
-    "time one is expected to take."
+    "time one is expected to take once its autoencoder is there."
 )
 OLD_LEGEND = f"{OLD} runs from before the last change of the method; they are to be made anew."
 
@@ -24,14 +24,16 @@ def legends(experiment: Experiment, table: Table) -> list[str]:
     """What the reader of this table must know."""
     return [
         LEGEND,
-        *[f"* {words}" for name, words in PARTS.items() if name in experiment.datasets],
+        *[f"* {words}" for words in dict.fromkeys(result.part for result in table.values()) if words],
         *([OLD_LEGEND] if any(result.outdated for result in table.values()) else []),
         *([experiment.note] if experiment.note else []),
     ]
 
 
-def head(dataset: str) -> str:
-    return dataset.upper() + ("*" if dataset in PARTS else "")
+def heads(experiment: Experiment, table: Table) -> list[str]:
+    """The data sets, with a star where there is only a part."""
+    parts = {dataset for (_, dataset), result in table.items() if result.part}
+    return [dataset.upper() + ("*" if dataset in parts else "") for dataset in experiment.datasets]
 
 
 def leaders(experiment: Experiment, table: Table, dataset: str) -> dict[str, str]:
@@ -46,7 +48,7 @@ def leaders(experiment: Experiment, table: Table, dataset: str) -> dict[str, str
 
 def markdown(experiment: Experiment, table: Table) -> str:
     places = {dataset: leaders(experiment, table, dataset) for dataset in experiment.datasets}
-    lines = [f"| {experiment.head} | " + " | ".join(map(head, experiment.datasets)) + " |",
+    lines = [f"| {experiment.head} | " + " | ".join(heads(experiment, table)) + " |",
              "|---" * (len(experiment.datasets) + 1) + "|"]
     for row in experiment.rows:
         texts = [markdown_cell(table[row.label, dataset], places[dataset].get(row.label, ""))
@@ -96,7 +98,7 @@ def latex_escape(text: str) -> str:
 def latex(experiment: Experiment, table: Table) -> str:
     """A table* with booktabs; amssymb has the marks."""
     places = {dataset: leaders(experiment, table, dataset) for dataset in experiment.datasets}
-    lines = [" & ".join(map(latex_escape, [experiment.head, *map(head, experiment.datasets)])) + r" \\", r"\midrule"]
+    lines = [" & ".join(map(latex_escape, [experiment.head, *heads(experiment, table)])) + r" \\", r"\midrule"]
     group = experiment.rows[0].group if experiment.rows else ""
     for row in experiment.rows:
         if row.group != group:
@@ -122,7 +124,7 @@ def latex_cell(result: Result, place: str) -> str:
 
 def html(experiment: Experiment, table: Table) -> str:
     places = {dataset: leaders(experiment, table, dataset) for dataset in experiment.datasets}
-    columns = "".join(f'<th scope="col">{escape(head(dataset))}</th>' for dataset in experiment.datasets)
+    columns = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads(experiment, table))
     body, group = [], experiment.rows[0].group if experiment.rows else ""
     for row in experiment.rows:
         line = ' class="group"' if row.group != group else ""

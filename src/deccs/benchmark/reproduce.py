@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -13,13 +14,13 @@ from rich.console import Console
 from deccs.benchmark import claims, records, render
 from deccs.benchmark.experiments import EXPERIMENTS, FIGURES, TABLES, Experiment, narrowed, runs_of
 from deccs.benchmark.figures import FIGURES as DRAWINGS
-from deccs.benchmark.grid import carry_out_missing, summary
+from deccs.benchmark.grid import carry_out_missing, place, summary
 from deccs.benchmark.page import Drawn, Page, picture_of
 from deccs.benchmark.processes import Workers
 from deccs.benchmark.records import Record
 from deccs.benchmark.results import Results, chosen_by_truth, comparisons
-from deccs.benchmark.runner import Run
-from deccs.benchmark.settings import PAPER, TOYS
+from deccs.benchmark.runner import Run, headers
+from deccs.benchmark.settings import PAPER, RECIPE, TOYS
 
 RECORDS, PAGE = "records.jsonl", "index.html"
 WITH_A_TEST = ("table2", "table3")
@@ -44,26 +45,35 @@ def wanted(
     n_seeds: int | None = None,
 ) -> Wanted:
     """By names; errors name those there are."""
-    names = [name.lower() for name in what]
-    check_names(names, NAMES, "reproduce")
-    check_names(datasets or (), (*PAPER, *TOYS), "--data")
-    known = list(dict.fromkeys(name for experiment in EXPERIMENTS.values() for row in experiment.rows
-                               for name in (row.label, row.method)))
-    check_names(methods or (), known, "--methods")
-    if n_seeds is not None and n_seeds < 1:
-        raise ValueError(f"--seeds must be at least 1, got {n_seeds}.")
+    names = known_names(what, NAMES, "reproduce")
     everything = EVERYTHING in names
     chosen = EXPERIMENTS if everything else {name: EXPERIMENTS[name] for name in dict.fromkeys(names) if name != CLAIMS}
-    return Wanted({name: narrowed(experiment, datasets, methods) for name, experiment in chosen.items()},
-                  everything or CLAIMS in names, n_seeds)
+    if datasets is not None:
+        datasets = known_names(datasets, (*PAPER, *TOYS), "--data")
+    if methods is not None:
+        rows = [row for experiment in chosen.values() for row in experiment.rows]
+        methods = known_names(methods, list(dict.fromkeys(name for row in rows for name in (row.label, row.method))),
+                              f"--methods of {' '.join(names)}")
+    if n_seeds is not None and n_seeds < 1:
+        raise ValueError(f"--seeds must be at least 1, got {n_seeds}.")
+    found = {name: narrowed(experiment, datasets, methods) for name, experiment in chosen.items()}
+    for name, experiment in found.items():
+        if chosen[name].rows and not (experiment.rows and experiment.datasets) and not everything:
+            raise ValueError(f"Nothing of {name} is left with --data {' '.join(datasets or ['all'])} and --methods "
+                             f"{' '.join(methods or ['all'])}; it has the data sets {', '.join(chosen[name].datasets)} "
+                             f"and the rows {', '.join(row.label for row in chosen[name].rows)}.")
+    return Wanted(found, everything or CLAIMS in names, n_seeds)
 
 
-def check_names(given: Sequence[str], known: Sequence[str], where: str) -> None:
+def known_names(given: Sequence[str], known: Sequence[str], where: str) -> list[str]:
+    """As they are spelled here, whatever their case."""
+    spelled = {name.lower(): name for name in known}
     for name in given:
-        if name not in known:
-            close = get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise ValueError(f"{where}: {name!r} is not known.{hint} There are {', '.join(known)}.")
+        if name.lower() not in spelled:
+            close = get_close_matches(name.lower(), spelled, n=1, cutoff=0.5)
+            hint = f" Did you mean {spelled[close[0]]!r}?" if close else ""
+            raise ValueError(f"{where}: {name!r} is not known.{hint} There are {', '.join(known) or 'none'}.")
+    return [spelled[name.lower()] for name in given]
 
 
 def read_records(out: Path) -> list[Record]:
@@ -83,6 +93,13 @@ def run_missing(asked: Wanted, out: Path, workers: Workers, console: Console, *,
 
     carry_out_missing(asked.runs(), lambda: read_records(out), out / RECORDS, workers, tell, console, again=again)
     return made
+
+
+def failed_of(asked: Wanted, results: Results) -> list[Record]:
+    """The runs asked for whose last word is an error."""
+    places = {(header["experiment"], header["method"], header["dataset"], header["repetition"])
+              for run in asked.runs() for header in headers(run)}
+    return [record for record in results.failed if place(record) in places]
 
 
 def write_all(
@@ -110,22 +127,25 @@ def write_all(
 
 
 def drawn(name: str, there: list[Record], out: Path, cache: Path | None, *, draw: bool, console: Console) -> Drawn:
-    """A figure drawn now, or as it was drawn before."""
-    numbers = out / f"{name}.json"
-    if draw or DRAWINGS[name].needs:
+    """A figure drawn now, or as it was drawn before: those with fits of their own take minutes."""
+    path, picture = out / f"{name}.json", picture_of(out, name)
+    before = json.loads(path.read_text()) if path.exists() else {}
+    fresh = picture is not None and before.get("recipe") == RECIPE
+    if DRAWINGS[name].needs or (draw and not fresh):
         console.print(f"Drawing {name}: {DRAWINGS[name].title}", highlight=False)
         try:
-            write_text(numbers, json.dumps(records.finite(DRAWINGS[name].draw(there, out, cache=cache)), indent=1))
+            before = records.finite(DRAWINGS[name].draw(there, out, cache=cache)) | {"recipe": RECIPE}
         except Exception as error:      # a figure that fails is told in its place; the tables stand
             return Drawn(name, None, f"not drawn: {type(error).__name__}: {error}")
-    found = json.loads(numbers.read_text())["claims"] if numbers.exists() else ()
-    return Drawn(name, picture_of(out, name), f"not yet drawn: deccs reproduce {name}", found)
+        write_text(path, json.dumps(before, indent=1))
+        picture = picture_of(out, name)
+    return Drawn(name, picture, f"not yet drawn: deccs reproduce {name}", before.get("claims", ()))
 
 
 def write_text(path: Path, text: str) -> Path:
     """All of it or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.part")
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")      # another process may write it, too
     try:
         unfinished.write_text(text, encoding="utf-8")
         unfinished.replace(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +13,10 @@ from deccs.benchmark.experiments import DECCS_ROW, Cell, Experiment, Row, cells
 from deccs.benchmark.grid import Expected, counts, duration
 from deccs.benchmark.records import Record
 from deccs.benchmark.settings import PAPER_TABLES
+from deccs.datasets.sources import SOURCES
 
 BETTER, EQUAL, WORSE = "better", "equal", "worse"
-PARTS = {"kmnist": "KMNIST here is 16,284 of its 70,000 images: not comparable with the paper's figure."}
+N_ROUNDS = 10            # T
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Result:
     n_failed: int
     n_pending: int
     printed: tuple[float, ...] = ()     # mean and deviation, the mean alone, or nothing
-    comparable: bool = True
+    part: str = ""                      # what is to be said where the data is only a part of the paper's
     outdated: bool = False              # made before the last change of the method
     reason: str = ""                    # why there are no runs at all
     seconds: float | None = None        # that a run is expected to take
@@ -46,7 +47,7 @@ class Result:
         >>> Result((0.8, 0.9), 0, 0, (0.82, 0.01)).mark, Result((0.84,), 0, 0, (0.82, 0.01)).mark
         ('equal', 'better')
         """
-        if not (self.values and self.printed and self.comparable):
+        if self.part or not (self.values and self.printed):
             return ""
         difference = round(self.mean - self.printed[0], 9)
         if abs(difference) <= max(self.deviation, *self.printed[1:], 0.005):
@@ -86,15 +87,30 @@ class Result:
 
 
 class Results:
-    """Records by place."""
+    """Records by place. All of a data set have as many points as its newest: a part is another data set."""
 
     def __init__(self, there: Iterable[Record]) -> None:
-        self.records = [record for record in there if record["status"] in ("ok", "failed")]
+        ended = [record for record in there if record["status"] in ("ok", "failed")]
+        self.points = {record["dataset"]: record["n"] for record in ended if "n" in record}
+        self.records = [record for record in ended if record.get("n") in (None, self.points.get(record["dataset"]))]
         self.expected = Expected(self.records)
         grouped: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
         for record in self.records:
             grouped[record["experiment"], record["method"], record["dataset"]].append(record)
         self.places = {place: newest(found) for place, found in grouped.items()}
+
+    @property
+    def failed(self) -> list[Record]:
+        """Runs that failed and have not been made good since."""
+        return [record for found in self.places.values() for record in found if record["status"] == "failed"]
+
+    def part(self, dataset: str) -> str:
+        """What must be said of a data set that is only a part of the paper's."""
+        n = self.points.get(dataset)
+        if dataset not in SOURCES or n is None or n >= SOURCES[dataset].n:
+            return ""
+        return (f"{dataset.upper()} here is {n:,} of its {SOURCES[dataset].n:,} points: not comparable with the "
+                "paper's figure.")
 
     def at(self, cell: Cell) -> list[Record]:
         """The runs of a cell that have ended."""
@@ -113,7 +129,7 @@ class Results:
         n_pending = 0 if cell.reason else sum(run.repetition not in current for run in cell.runs())
         next_run = next(cell.runs(), None)
         return Result(
-            values, len(found) - len(values), n_pending, tuple(printed), cell.dataset not in PARTS,
+            values, len(found) - len(values), n_pending, tuple(printed), self.part(cell.dataset),
             any(not counts(record) for record in found), "" if found else cell.reason,
             None if next_run is None else self.expected.of(next_run.method, cell.dataset))
 
@@ -126,13 +142,35 @@ class Results:
 
 
 def newest(found: list[Record]) -> list[Record]:
-    """The last record of each repetition: of runs that count, else of the newest recipe; one version of the data."""
+    """One record of each repetition, the last that ended well: of runs that count, else of the newest recipe."""
     recipe = max((record.get("recipe", 0) for record in found), default=0)
     current = [record for record in found if counts(record)]
     pool = current or [record for record in found if record.get("recipe", 0) == recipe]
-    last = {record["repetition"]: record for record in pool}
-    data = [record["dataset_sha256"] for record in pool if "dataset_sha256" in record][-1:]
-    return [record for record in last.values() if [record.get("dataset_sha256", *data)] == data or not data]
+    best_last = sorted(pool, key=lambda record: (record["status"] == "ok", record.get("started", "")))
+    last = {record["repetition"]: record for record in best_last}
+    return [last[repetition] for repetition in sorted(last)]
+
+
+def held(values: Sequence[float]) -> list[float]:
+    """A run that ended early stays where it was: its members agreed fully, and nothing would have changed.
+
+    >>> held([0.5, 1.0])[:4]
+    [0.5, 1.0, 1.0, 1.0]
+    """
+    return [*values, *[values[-1]] * (N_ROUNDS + 1 - len(values))][:N_ROUNDS + 1]
+
+
+def agreement_over_rounds(record: Record) -> list[float]:
+    return held([float(this["agreement"]) for this in record["rounds"]])
+
+
+def nmi_over_rounds(record: Record) -> list[float]:
+    """NMI of the member whose classifier gives the labels (k-means, as a rule) on each round's sample."""
+    def of(members: Mapping[str, Mapping[str, float]]) -> float:
+        source = record.get("label_source")
+        return float(members.get(source or "", next(iter(members.values())))["nmi"])
+
+    return held([of(this["members"]) for this in record["rounds"]])
 
 
 def chosen_by_truth(there: Iterable[Record]) -> list[str]:

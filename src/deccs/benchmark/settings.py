@@ -135,6 +135,8 @@ RP_FCM = partial(projections_for, RandomProjectionFCM)
 # Full covariances of 784 columns take minutes beyond.
 FEWER_POINTS = {name: {"max_points": 5600} for name in ("mnist", "fmnist", "kmnist")}
 
+ROUNDING = ("DEC", "IDEC", "DCN", "VaDE", "DeepECT")     # since recipe 6 they begin where clusters are round
+
 METHODS = {
     # Recipe 3 changed the spectral member, which these ensembles share: raw SYNTH by LWEA went from 0.59 to 0.76.
     "DECCS": Method(estimator_for, recipe=3),
@@ -145,11 +147,11 @@ METHODS = {
     "AE+consensus": Method(consensus_for, embedded=True, functions=tuple(FUNCTIONS), recipe=3),
     "AE+RP+EM": Method(RP_EM, embedded=True),
     "AE+RP+FCM": Method(RP_FCM, embedded=True),
-    **{name: Method(partial(deep_for, estimator), images_only=name == "ConCURL",
-                    recipe=6 if name in ("DEC", "IDEC", "DCN", "VaDE", "DeepECT") else 1)  # they round the clusters
+    **{name: Method(partial(deep_for, estimator), images_only=name == "ConCURL", recipe=6 if name in ROUNDING else 1)
        for name, estimator in deep.METHODS.items()},
     # With the published training, some 100 times as long.
     **{f"{name} paper": Method(partial(deep_for, deep.METHODS[name], **deep.paper_training(name)),
+                               recipe=6 if name in ROUNDING else 1,
                                on={small: deep.paper_training(name, small=True) for small in ("synth", "mice")})
        for name in deep.WITH_A_PRESET},
 }

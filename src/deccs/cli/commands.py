@@ -222,20 +222,20 @@ def reproduce(
                                    names_in(methods) if methods else None, seeds)
         cache = cache or out / "autoencoders"
         try:
-            made = [] if page_only else reproducing.run_missing(asked, out, Workers(jobs, cache), voice.stderr,
-                                                                again=again)
+            if not page_only:
+                reproducing.run_missing(asked, out, Workers(jobs, cache), voice.stderr, again=again)
+            written = reproducing.write_all(asked, out, cache, draw=not page_only, console=voice.stderr)
         except KeyboardInterrupt as error:
             raise voice.stop(f"Stopped. Runs that ended are in {out / reproducing.RECORDS}; the same command goes on "
                              "from there.", INTERRUPTED) from error
-        written = reproducing.write_all(asked, out, cache, draw=not page_only, console=voice.stderr)
+        results = Results(reproducing.read_records(out))
         if asked.with_claims:
-            results = Results(reproducing.read_records(out))
             voice.result({}, claims.in_words(claims.check_all(results)))
         voice.note(f"The page is {written[-1]}.")
-        failed = sum(record["status"] != "ok" for record in made)
-        if failed:
-            raise voice.stop(f"{failed} of {len(made)} records are of failed runs; they are on the page with their "
-                             "errors.", UNEXPECTED)
+        failed = reproducing.failed_of(asked, results)
+        if failed and not page_only:
+            raise voice.stop(f"{len(failed)} of the runs asked for have failed; they are on the page with their "
+                             "errors. --again repeats them.", UNEXPECTED)
 
 
 def list_datasets(*, as_json: bool) -> None:

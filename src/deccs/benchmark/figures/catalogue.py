@@ -56,7 +56,7 @@ FIGURES = {
     "fig9": Figure(
         "Two clusters that no line separates",
         "Two nested half rings. On the autoencoder's embedding (above) two members find them and two do no better than "
-        "chance; on the consensus representation (below) all do. Shown is the first of five "
-        "starts; the claims count all five.",
+        "chance; on the consensus representation (below) all do. Shown is the first run; What Section VI claims counts "
+        "all of them.",
         (), draw_fig9),
 }

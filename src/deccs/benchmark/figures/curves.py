@@ -6,16 +6,17 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import t as student
 
+from deccs.benchmark.claims import falls, moves, rising, stable
+from deccs.benchmark.experiments import FIGURES, LAMBDAS, STUDIED
 from deccs.benchmark.figures.parts import Need, claim, in_words, pending_note, save
 from deccs.benchmark.records import Record
-from deccs.benchmark.results import newest
+from deccs.benchmark.results import N_ROUNDS, agreement_over_rounds, newest, nmi_over_rounds
 from deccs.benchmark.runner import settings_record
 from deccs.benchmark.settings import estimator_for
 from deccs.plots import INK, PALETTE, SMALL, TEXT, new_figure
@@ -24,15 +25,12 @@ from deccs.rounds import default_lambda_rec
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-N_ROUNDS = 10            # T
 ENOUGH_FOR_A_BAND = 5    # runs
-STILL = 0.02             # a mean that stays so near its last value is stable
 NAMES = {"agreement": "agreement", "nmi": "NMI"}
 
-CONS_WEIGHTS = (0.1, 1.0, 10.0, 100.0)
-REC_WEIGHTS = (0.0, 1.0)
-CONS_STUDY = ("mnist", "pendigits", "usps")      # the paper shows MNIST
-OVER_ROUNDS = ("mice", "pendigits", "har", "mnist")
+CONS_WEIGHTS, REC_WEIGHTS = LAMBDAS, (0.0, 1.0)
+CONS_STUDY = tuple(sorted(STUDIED))              # the paper shows MNIST
+OVER_ROUNDS = FIGURES["fig8"].datasets
 
 FIG7_NEEDS = tuple(Need(name, {"lambda_cons": cons, "lambda_rec": rec})
                    for name in CONS_STUDY for rec in REC_WEIGHTS for cons in CONS_WEIGHTS)
@@ -77,28 +75,6 @@ def same_settings(given: Mapping[str, Any], wanted: Mapping[str, Any], n_points:
     return all(plain(name, value) == plain(name, wanted[name]) for name, value in given.items() if name in wanted)
 
 
-def held(values: Sequence[float], length: int) -> list[float]:
-    """A run that ended early stays where it was: its members agreed fully, and nothing would have changed.
-
-    >>> held([0.5, 1.0], 4)
-    [0.5, 1.0, 1.0, 1.0]
-    """
-    return [*values, *[values[-1]] * (length - len(values))][:length]
-
-
-def agreement_over_rounds(record: Record) -> list[float]:
-    return held([float(this["agreement"]) for this in record["rounds"]], N_ROUNDS + 1)
-
-
-def nmi_over_rounds(record: Record) -> list[float]:
-    """NMI of the member whose classifier gives the labels (k-means, as a rule) on each round's sample."""
-    def of(members: Mapping[str, Mapping[str, float]]) -> float:
-        source = record.get("label_source")
-        return float(members.get(source or "", next(iter(members.values())))["nmi"])
-
-    return held([of(this["members"]) for this in record["rounds"]], N_ROUNDS + 1)
-
-
 def confidence(values: Sequence[float], level: float = 0.95) -> float:
     """Half the width of the confidence interval of a mean, by Student's t.
 
@@ -117,25 +93,6 @@ def curve(runs: Sequence[Sequence[float]]) -> Curve:
         return Curve(len(table), mean.tolist())
     half = np.array([confidence(column) for column in table.T])
     return Curve(len(table), mean.tolist(), (mean - half).tolist(), (mean + half).tolist())
-
-
-def stable_from(values: Sequence[float], still: float = STILL) -> int:
-    """The first round from which all values stay within ``still`` of the last one.
-
-    >>> stable_from([0.5, 0.8, 0.79, 0.8]), stable_from([0.5, 0.6, 0.8])
-    (1, 2)
-    """
-    far = np.flatnonzero(np.abs(np.asarray(values) - values[-1]) > still)
-    return int(far[-1]) + 1 if len(far) else 0
-
-
-def change_after(values: Sequence[float], number: int) -> float:
-    """How far the mean of the later rounds is from this one: what is left of a trend, without the noise of one round.
-
-    >>> round(change_after([0.5, 0.8, 0.7, 0.8], 1), 4)
-    -0.05
-    """
-    return float(np.mean(values[number + 1:]) - values[number])
 
 
 def plot_curve(ax: Axes, x: Sequence[float], line: Curve, colour: str, label: str) -> None:
@@ -238,29 +195,21 @@ def missing_weights(found: Mapping[tuple[str, float, float], Sequence[Record]]) 
 
 def weight_claims(name: str, numbers: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Of one data set: agreement rises with lambda_cons, and NMI falls at very high values."""
-    reached = {cons: float(np.mean(line["mean"])) for cons, line in numbers["agreement"].items()}
+    reached = {cons: line["mean"][-1] for cons, line in numbers["agreement"].items()}
     weights = [f"{cons:g}" for cons in CONS_WEIGHTS]
     made = [claim(
         f"{name.upper()}: a higher lambda_cons leads to a higher agreement.",
-        rises([reached[cons] for cons in weights]) if set(weights) <= set(reached) else None,
-        f"mean over the rounds {in_words(reached)}" if reached else "no runs yet",
+        rising([reached[cons] for cons in weights]) if set(weights) <= set(reached) else None,
+        f"in the last round {in_words(reached)}" if reached else "no runs yet",
     )]
     for rec, by_cons in numbers["nmi"].items():
         means = {cons: values["mean"] for cons, values in by_cons.items()}
         made.append(claim(
             f"{name.upper()}: with {rec}, NMI falls at very high lambda_cons.",
-            means[weights[-1]] < max(means.values()) - 0.005 if set(weights) <= set(means) else None,
+            falls([means[cons] for cons in weights]) if set(weights) <= set(means) else None,
             in_words(means) or "no runs yet",
         ))
     return made
-
-
-def rises(values: Sequence[float]) -> bool:
-    """
-    >>> rises([0.1, 0.2, 0.2]), rises([0.1, 0.3, 0.2])
-    (True, False)
-    """
-    return all(after >= before for before, after in pairwise(values))
 
 
 def draw_fig8(
@@ -276,12 +225,7 @@ def draw_fig8(
         agreement, nmi = (curve([values(run) for run in runs]) for values in (agreement_over_rounds, nmi_over_rounds))
         for ax, line in ((left, agreement), (right, nmi)):
             plot_curve(ax, range(N_ROUNDS + 1), line, colour, need.dataset.upper())
-        numbers[need.dataset] = {
-            "agreement": agreement.__dict__, "nmi": nmi.__dict__,
-            "agreement_stable_from": stable_from(agreement.mean), "nmi_stable_from": stable_from(nmi.mean),
-            "agreement_change_after_8": change_after(agreement.mean, 8),
-            "nmi_change_after_5": change_after(nmi.mean, 5),
-        }
+        numbers[need.dataset] = {"agreement": agreement.__dict__, "nmi": nmi.__dict__}
     tidy(left, x="round", y="agreement", title="Agreement of the members")
     tidy(right, x="round", y="NMI", title="NMI of the labels")
     missing = [name.upper() for name in OVER_ROUNDS if name not in numbers]
@@ -304,9 +248,7 @@ def round_claims(name: str, numbers: Mapping[str, Any] | None) -> list[dict[str,
     for what, number in (("agreement", 8), ("nmi", 5)):
         if (name, what) == ("mice", "agreement"):        # the paper's exception
             continue
-        start, change = numbers[f"{what}_stable_from"], numbers[f"{what}_change_after_{number}"]
-        made.append(claim(
-            f"{name.upper()}: the {NAMES[what]} is stable by round {number}.", start <= number,
-            f"within {STILL} of its last value from round {start} on; {numbers[what]['mean'][number]:.3f} in round "
-            f"{number}, {change:+.3f} to the mean of the later rounds"))
+        rest = numbers[what]["mean"][number:]
+        made.append(claim(f"{name.upper()}: the {NAMES[what]} is stable by round {number}.", stable(rest),
+                          moves(number, rest)))
     return made

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cache as kept
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deccs import datasets, deep
+from deccs import deep
 from deccs.agreement import NOISE, align_labels
-from deccs.autoencoder import Autoencoder
 from deccs.benchmark.figures.boundaries import classifiers_of, plot_classifier
+from deccs.benchmark.figures.fits import fit, member_scores, start_of
 from deccs.benchmark.figures.members import embeddings, member_grid, most_halfway, plot_member
 from deccs.benchmark.figures.parts import claim, in_words, save
 from deccs.benchmark.records import Record
-from deccs.benchmark.runner import Run, pretrained
+from deccs.benchmark.runner import Run
 from deccs.classifiers import Classifiers
-from deccs.estimator import DECCS, logits
+from deccs.estimator import logits
 from deccs.plots import INK, SHORT_NAMES, SMALL, TEXT, new_figure, scatter
 from deccs.rounds import Round
-from deccs.scores import ari, of_members, silhouette
-from deccs.training import Pretraining
+from deccs.scores import ari, silhouette
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,60 +28,15 @@ DEEP_METHODS = ("DEC", "IDEC", "DCN", "VaDE", "DeepECT", "SpectralNet")
 PERFECT = 0.99           # ARI and agreement of members that find the same, right clusters
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """SYNTH with the run of DECCS that the tables have under the same number."""
-
-    X: np.ndarray                # (n_points, 2)
-    truth: np.ndarray            # (n_points,)
-    autoencoder: Autoencoder     # pretrained, as it was before the rounds
-    model: DECCS
-    root: int                    # its seed
-
-    @property
-    def rounds(self) -> list[Round]:
-        return self.model.rounds_
-
-    @property
-    def last(self) -> int:
-        return self.model.best_round_
-
-
-def start_of(seed: int, quick: bool, cache: Path | None) -> tuple[datasets.Dataset, Autoencoder, DECCS]:
-    """The data, the autoencoder all methods share, and DECCS as it is in the tables, not yet fitted."""
-    data = datasets.load("synth")
-    run = Run("default", "DECCS", "synth", seed, {})
-    if quick:
-        data = replace(data, X=data.X[::5], y=data.y[::5], n=len(data.X[::5]))
-        model = run.estimator(n_rounds=3, n_init=1, n_steps=60, pretraining=Pretraining(epochs=40))
-        cache = None             # its key does not know that rows were left out
-    else:
-        model = run.estimator()
-    autoencoder, _ = pretrained(model, data, cache, run.seed)
-    return data, autoencoder, model.set_params(autoencoder=autoencoder)
-
-
-@kept
-def fit(seed: int, quick: bool, cache: Path | None) -> Fitted:
-    """DECCS on SYNTH; four figures show the same fit."""
-    data, autoencoder, model = start_of(seed, quick, cache)
-    return Fitted(data.X, data.y, autoencoder, model.fit(data.X), Run("default", "DECCS", "synth", seed, {}).seed)
-
-
 def separation(this: Round, truth: np.ndarray) -> float:
     """How compact and well separated the true classes are in a round's embedding: their silhouette."""
     return silhouette(this.Z, truth[this.sample])
 
 
-def member_ari(this: Round, truth: np.ndarray) -> dict[str, float]:
-    """ARI of each member, on the sample it saw, by its short name."""
-    return {SHORT_NAMES.get(name, name): values["ari"] for name, values in of_members(this, truth).items()}
-
-
 def draw_fig1(
     records: list[Record], out: Path, *, seed: int = 0, quick: bool = False, cache: Path | None = None
 ) -> dict[str, Any]:
-    found = fit(seed, quick, cache)
+    found = fit("synth", seed, quick, cache)
     figure = new_figure(10, 2.8)
     embeddings(figure, found.X, found.truth, found.rounds, found.last)
     save(figure, out, "fig1")
@@ -104,11 +56,11 @@ def draw_fig1(
 def draw_fig2(
     records: list[Record], out: Path, *, seed: int = 0, quick: bool = False, cache: Path | None = None
 ) -> dict[str, Any]:
-    found = fit(seed, quick, cache)
+    found = fit("synth", seed, quick, cache)
     figure = new_figure(10, 5)
     member_grid(figure, found.truth, found.rounds, found.last)
     save(figure, out, "fig2")
-    before, after = (member_ari(found.rounds[number], found.truth) for number in (0, found.last))
+    before, after = (member_scores(found.rounds[number], found.truth, "ari") for number in (0, found.last))
     return {"autoencoder": before, "consensus_representation": after, "claims": [
         claim("On the autoencoder's embedding of SYNTH the members do poorly.", max(before.values()) < 0.9,
               f"ARI {in_words(before)}"),
@@ -124,7 +76,7 @@ def same_and_perfect(this: Round, scores: dict[str, float]) -> bool:
 def draw_fig3(
     records: list[Record], out: Path, *, seed: int = 0, quick: bool = False, cache: Path | None = None
 ) -> dict[str, Any]:
-    data, autoencoder, _ = start_of(seed, quick, cache)
+    data, autoencoder, _ = start_of("synth", seed, quick, cache)
     fewer = {"n_steps": 20} if quick else {}
     names = [name for name in DEEP_METHODS if name in deep.METHODS]
     figure = new_figure(2 * len(names), 4.6)
@@ -151,7 +103,7 @@ def draw_fig3(
 def draw_fig5(
     records: list[Record], out: Path, *, seed: int = 0, quick: bool = False, cache: Path | None = None
 ) -> dict[str, Any]:
-    found = fit(seed, quick, cache)
+    found = fit("synth", seed, quick, cache)
     this, after = found.rounds[:2]
     classifiers = classifiers_of(this, found.root)
     figure = new_figure(11, 6)
@@ -208,7 +160,7 @@ def arrow(left: Axes, right: Axes) -> None:
 def draw_fig6(
     records: list[Record], out: Path, *, seed: int = 0, quick: bool = False, cache: Path | None = None
 ) -> dict[str, Any]:
-    found = fit(seed, quick, cache)
+    found = fit("synth", seed, quick, cache)
     shown = rounds_to_show(found.last)
     names = list(dict.fromkeys(name for number in shown for name in found.rounds[number].member_names))
     figure = new_figure(10, 2.3 * len(shown))

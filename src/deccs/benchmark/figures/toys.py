@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache as kept
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +11,13 @@ from sklearn.linear_model import LogisticRegression
 
 from deccs import datasets
 from deccs.autoencoder import Autoencoder
+from deccs.benchmark.claims import all_right, is_half_at_chance
 from deccs.benchmark.figures.boundaries import plot_boundary
+from deccs.benchmark.figures.fits import fit, member_scores
 from deccs.benchmark.figures.members import member_grid
 from deccs.benchmark.figures.parts import claim, in_words, save
-from deccs.benchmark.figures.synth import PERFECT, member_ari, same_and_perfect
 from deccs.benchmark.records import Record
-from deccs.ensemble import Agglomerative, Member, default_members
-from deccs.estimator import DECCS
+from deccs.ensemble import Member
 from deccs.plots import INK, PALETTE, SMALL, new_figure, scatter
 from deccs.rounds import Consensus, RoundSettings, learn_consensus
 from deccs.rows import Rows, fit_scaler
@@ -29,8 +28,6 @@ from deccs.training import Pretraining, initial_autoencoder, pretrain
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-N_STARTS = 5                 # of Figure 9
-AT_CHANCE = 0.1              # an ARI below
 LAYERS = (20, 20, 2)         # the paper's network for SYNTH
 OBJECTIVES = {               # panel -> weights of CE and cons
     "CE": (1.0, 0.0),
@@ -124,46 +121,17 @@ def rings_apart(Z: np.ndarray, truth: np.ndarray, scale: float) -> dict[str, flo
     }
 
 
-@kept
-def fit_nonlinear(seed: int, quick: bool) -> tuple[DECCS, np.ndarray]:
-    """DECCS on two nested half rings, and their true classes; single linkage as for the paper's synthetic data."""
-    X, truth = datasets.make_nonlinear(120 if quick else 500, random_state=seed)
-    members = [(name, Agglomerative(2, linkage="single") if name == "agglomerative" else clusterer)
-               for name, clusterer in default_members(2)]
-    fewer: dict[str, Any] = {}
-    if quick:
-        fewer = {"n_rounds": 1, "n_init": 1, "n_steps": 60, "pretraining": Pretraining(epochs=40)}
-    model = DECCS(2, members=members, layers=LAYERS, scale=None, random_state=seed, **fewer)
-    return model.fit(X), truth
-
-
 def draw_fig9(
     records: list[Record], out: Path, *, seed: int = 0, quick: bool = False, cache: Path | None = None
 ) -> dict[str, Any]:
-    model, truth = fit_nonlinear(seed, quick)
+    found = fit("nonlinear", seed, quick, cache)
     figure = new_figure(10, 5)
-    member_grid(figure, truth, model.rounds_, model.best_round_)
+    member_grid(figure, found.truth, found.rounds, found.last)
     save(figure, out, "fig9")
-    starts = [seed + start for start in range(2 if quick else N_STARTS)]   # one start alone could be a lucky one
-    found = [of_nonlinear(*fit_nonlinear(start, quick)) for start in starts]
-    n_chance, n_solved = (sum(start[what] for start in found) for what in ("half_at_chance", "solved"))
-    return {"starts": found, "claims": [
-        claim("On the autoencoder's embedding two members find the half rings and two are no better than chance.",
-              n_chance == len(found),
-              f"in {n_chance} of {len(found)} starts; ARI "
-              + "; ".join(in_words(start["autoencoder"]) for start in found)),
-        claim("On the consensus representation all members find the half rings.", n_solved == len(found),
-              f"in {n_solved} of {len(found)} starts"),
+    before, after = (member_scores(found.rounds[number], found.truth, "nmi") for number in (0, found.last))
+    return {"autoencoder": before, "consensus_representation": after, "claims": [
+        claim("On the autoencoder's embedding half of the members are no better than chance.",
+              is_half_at_chance([*before.values()]), f"NMI {in_words(before)}"),
+        claim("On the consensus representation all members find the half rings.", all_right([*after.values()]),
+              f"NMI {in_words(after)}"),
     ]}
-
-
-def of_nonlinear(model: DECCS, truth: np.ndarray) -> dict[str, Any]:
-    """Members before and after, and whether it is as the paper says."""
-    first, last = model.rounds_[0], model.rounds_[model.best_round_]
-    before, after = member_ari(first, truth), member_ari(last, truth)
-    n_chance = sum(abs(value) < AT_CHANCE for value in before.values())
-    n_perfect = sum(value >= PERFECT for value in before.values())
-    return {
-        "autoencoder": before, "consensus_representation": after, "agreement": [first.agreement, last.agreement],
-        "half_at_chance": n_chance == n_perfect == 2, "solved": same_and_perfect(last, after),
-    }
