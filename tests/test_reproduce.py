@@ -38,6 +38,7 @@ from deccs.benchmark.results import Comparison, Result, Results, chosen_by_truth
 from deccs.benchmark.runner import Run
 from deccs.benchmark.settings import METHODS, PAPER_TABLES, RECIPE
 from deccs.cli import app
+from deccs.datasets.store import DatasetError
 
 QUIET = Console(quiet=True)
 
@@ -514,6 +515,20 @@ def scored(run, cache):
     value = run.repetition / 2
     return [header | {"status": "ok", "scores": {"nmi": value, "ari": value, "accuracy": value}, "peak_memory_mb": 1.0,
                       "seconds": {"total": 1.0}} for header in runner.headers(run)]
+
+
+def test_data_that_cannot_be_had_is_told_and_no_run_fails(tmp_path, monkeypatch):
+    def fails(name, source):
+        raise DatasetError(f"Could not download {name}.")
+
+    monkeypatch.setattr(records, "published", list)
+    monkeypatch.setattr("deccs.datasets.store.download", fails)
+    monkeypatch.setenv("DECCS_DATA", str(tmp_path))
+    monkeypatch.setenv("DECCS_CACHE", str(tmp_path))
+    answer = CliRunner().invoke(app, ["reproduce", "table2", "--data", "usps", "--methods", "DEC", "--out",
+                                      str(tmp_path / "out")])
+    assert answer.exit_code == 1 and "Could not download usps." in answer.output
+    assert not (tmp_path / "out" / "records.jsonl").exists()
 
 
 def test_failed_runs_end_the_command_with_a_word(tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from deccs.benchmark.processes import Workers
 from deccs.benchmark.records import Record
 from deccs.benchmark.runner import Run, headers
 from deccs.benchmark.settings import METHODS, RUN_FOR
+from deccs.datasets.loading import located
 from deccs.datasets.sources import SOURCES
 from deccs.datasets.store import cached_file, user_file
 
@@ -143,6 +144,8 @@ def carry_out_missing(
         waiting = missing(runs, known)
         time = f": {expected.words(waiting, workers.jobs)}" if waiting else ""
         console.print(f"{len(waiting)} runs to do{time}.", highlight=False)
+        for name in dict.fromkeys(run.dataset for run in waiting if run.dataset in SOURCES):
+            located(name)       # what cannot be had is told now, and is no failure of a run
         with workers, Display(len(waiting), console) as display:
             work_off(waiting, known, expected, out, workers, tell, display)
 

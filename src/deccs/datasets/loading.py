@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Literal, overload
 
 import numpy as np
@@ -58,12 +59,12 @@ def load(
     DatasetError : the data could not be had; the message says what to do
     """
     source = _source(name)
-    path = store.user_file(name)
-    if path is None and source.generate is not None:
+    path = located(name)
+    if path is None:
+        assert source.generate is not None
         X, y = source.generate()
         origin, sha256 = source.page, content_sha256(X, y)
     else:
-        path = path or store.cached_file(name) or store.download(name, source)
         X, y = store.read(path, source)
         origin, sha256 = str(path), store.file_sha256(path)
     X = X.astype(np.float32)
@@ -74,6 +75,15 @@ def load(
         return X, y
     n, d = X.shape
     return Dataset(name, X, y, n, d, source.k, source.image_shape, origin, sha256)
+
+
+def located(name: str) -> Path | None:
+    """The file of a data set, downloaded if it is not here; None if it is generated."""
+    source = _source(name)
+    path = store.user_file(name)
+    if path is not None or source.generate is not None:
+        return path
+    return store.cached_file(name) or store.download(name, source)
 
 
 def normalise_(X: NDArray[np.float32], scaling: Literal["none", "feature", "global"]) -> None:
