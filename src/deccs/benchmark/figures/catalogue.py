@@ -55,8 +55,8 @@ FIGURES = {
         FIG8_NEEDS, draw_fig8),
     "fig9": Figure(
         "Two clusters that no line separates",
-        "Two nested half rings. On the autoencoder's embedding (above) two members find them and two do no better than "
-        "chance; on the consensus representation (below) all do. Shown is the first run; What Section VI claims counts "
-        "all of them.",
+        "Two nested half rings: what each member finds on the autoencoder's embedding (above) and on the consensus "
+        "representation (below), with its ARI. In the paper two members are at chance above. Shown is the first run; the "
+        "claims of Section VI count all of them.",
         (), draw_fig9),
 }
