@@ -56,7 +56,7 @@ FIGURES = {
     "fig9": Figure(
         "Two clusters that no line separates",
         "Two nested half rings: what each member finds on the autoencoder's embedding (above) and on the consensus "
-        "representation (below), with its ARI. In the paper two members are at chance above. Shown is the first run; the "
-        "claims of Section VI count all of them.",
+        "representation (below), with its ARI. In the paper two members are at chance above. Shown is the first run; "
+        "the claims of Section VI count all of them.",
         (), draw_fig9),
 }
