@@ -66,7 +66,9 @@ def fit(
         try:
             fit_in(out, model, table, voice, keep, overwrite=overwrite)
         except KeyboardInterrupt as error:
-            raise voice.stop(how_to_go_on(out), INTERRUPTED) from error
+            raise voice.stop(f"Stopped. {how_to_go_on(out)}", INTERRUPTED) from error
+        except OSError as error:        # a full disk, say
+            raise voice.stop(f"{type(error).__name__}: {error}. {how_to_go_on(out)}", UNEXPECTED) from error
         finally:
             runs.tidy(out)
         runs.write_run_report(model, table, out / runs.REPORT, title_of(file))
@@ -99,8 +101,8 @@ def fit_in(
 
 def how_to_go_on(out: Path) -> str:
     if (out / runs.CHECKPOINT).exists():
-        return f"Stopped. What was done is kept in {out / runs.CHECKPOINT}; the same command goes on from there."
-    return "Stopped before there was anything to keep. Nothing was written."
+        return f"What was done is kept in {out / runs.CHECKPOINT}; the same command goes on from there."
+    return "There was nothing to keep yet, and nothing was written."
 
 
 def tell_table(voice: Voice, file: Path, table: Table) -> None:
