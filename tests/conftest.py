@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import torch
 from sklearn.datasets import make_blobs
 
-from deccs import DECCS, Autoencoder, Pretraining
+from deccs import DECCS, Autoencoder, Pretraining, datasets
 from deccs.agreement import canonical
 from deccs.rows import Rows, fit_scaler
 from deccs.training import pretrain
@@ -24,6 +25,14 @@ SMALL = {
     "pretraining": Pretraining(epochs=15, batch_size=32, learning_rate=1e-2),
     "random_state": 0,
 }
+
+
+@pytest.fixture
+def load_real():
+    """``datasets.load`` where the data sets are at hand; elsewhere the test is skipped, for it must not download."""
+    if not os.environ.get("DECCS_DATA"):
+        pytest.skip("set DECCS_DATA to run on real data")
+    return datasets.load
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from sklearn.cluster import DBSCAN, KMeans
 from sklearn.utils.estimator_checks import check_estimator
 
-from deccs import Pretraining, datasets, scores
+from deccs import Pretraining, scores
 from deccs.autoencoder import Autoencoder
 from deccs.consensus import FUNCTIONS, AutoencoderConsensus, ConsensusClustering, FewerClusters
 from deccs.datasets import make_synth
@@ -141,8 +141,8 @@ def test_it_tells_what_it_does(blobs, capsys):
     assert "4 members cluster" in capsys.readouterr().err
 
 
-def test_pendigits_lwea():
-    data = datasets.load("pendigits")
+def test_pendigits_lwea(load_real):
+    data = load_real("pendigits")
     model = ConsensusClustering(10, random_state=0).fit(data.X[:3_000])
     members = [scores.nmi(data.y[:3_000], said) for said in model.base_partitions_]
     assert scores.nmi(data.y[:3_000], model.labels_) > max(0.7, np.mean(members))

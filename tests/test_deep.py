@@ -8,7 +8,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils.estimator_checks import check_estimator
 
-from deccs import Pretraining, datasets, scores
+from deccs import Pretraining, scores
 from deccs.autoencoder import Autoencoder
 from deccs.benchmark.settings import METHODS as METHODS_OF_THE_BENCHMARK
 from deccs.deep import METHODS, SpectralNet, paper_training
@@ -133,9 +133,9 @@ def test_errors_say_what_was_given(method, takes, bars, changes, message):
         method(**changes).fit(bars.X)
 
 
-def test_real_data(kind, method):
+def test_real_data(kind, method, load_real):
     name, n_points, least = REAL.get(kind, ("pendigits", 3_000, 0.65))
-    data = datasets.load(name)
+    data = load_real(name)
     layers = {"layers": (100, 10)} if kind != "AGAE" else {"layers": (64, 16)}
     model = method(n_clusters=10, **layers, n_steps=200 if kind in OWN else 400, batch_size=64 if kind in OWN else 128,
                    n_partitions=20, pretraining=Pretraining(epochs=15)).fit(data.X[:n_points])

@@ -1,16 +1,12 @@
 """One real run of the method on real data: small settings, so that it fits into `make test`."""
 
-import os
-
 import numpy as np
-import pytest
 
 from deccs import DECCS, datasets, scores
 
 
-@pytest.mark.skipif(not os.environ.get("DECCS_DATA"), reason="set DECCS_DATA to run on real data")
-def test_deccs_on_real_pendigits_gains_over_its_autoencoder():
-    data = datasets.load("pendigits")
+def test_deccs_on_real_pendigits_gains_over_its_autoencoder(load_real):
+    data = load_real("pendigits")
     keep = np.random.default_rng(0).permutation(data.n)[:3_000]
     X, y = data.X[keep], data.y[keep]
     model = DECCS(10, layers=(100, 100, 10), n_rounds=4, n_steps=80, random_state=0).fit(X)
