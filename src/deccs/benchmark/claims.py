@@ -182,21 +182,20 @@ def autoencoder_helps(results: Results) -> list[Finding]:
     return found
 
 
-def ahead_of_all(datasets: Sequence[str], score: str = "nmi") -> Callable[[Results], list[Finding]]:
+def ahead_of_all(datasets: Sequence[str]) -> Callable[[Results], list[Finding]]:
     def check(results: Results) -> list[Finding]:
-        return [ahead_of(results, TABLES["table2"].rows[1:], dataset, score) for dataset in datasets]
+        return [ahead_of(results, TABLES["table2"].rows[1:], dataset) for dataset in datasets]
     return check
 
 
-def ahead_of(results: Results, rivals: Sequence[Row], dataset: str, score: str = "nmi") -> Finding:
+def ahead_of(results: Results, rivals: Sequence[Row], dataset: str) -> Finding:
     """DECCS against the best of its rivals; those to come can still change it."""
-    known = {label: values for label, values in scores_of(results, rivals, dataset, score).items() if values}
+    known = {label: values for label, values in scores_of(results, rivals, dataset).items() if values}
     if not known:
         return Finding(dataset, None, PENDING)
     best = max(known, key=lambda label: np.mean(known[label]))
     to_come = [row.label for row in rivals if row.label not in known and not applies_not(row, dataset)]
-    ours = results.scores(DECCS_ROW, dataset, score)
-    found = compared(dataset, {best: known[best], DECCS_ROW.label: ours}, last_is_best)
+    found = compared(dataset, {best: known[best], DECCS_ROW.label: results.scores(DECCS_ROW, dataset)}, last_is_best)
     if not to_come:
         return found
     return Finding(dataset, None if found.holds else found.holds, f"{found.figures}; to come: {', '.join(to_come)}")
@@ -226,11 +225,8 @@ def ahead_of_spectralnet_by_ari(results: Results) -> list[Finding]:
 
 def har_improves_most(results: Results) -> list[Finding]:
     """DECCS less the best other, data set by data set."""
-    gaps = {}
-    for dataset in (name for name in ALL if name not in ("synth", "har")):
-        gaps[dataset] = lead(results, dataset)
-    gaps["har"] = lead(results, "har")
-    return [compared("lead of DECCS", gaps, last_is_best)]
+    others = [name for name in ALL if name not in ("synth", "har")]
+    return [compared("lead of DECCS", {name: lead(results, name) for name in (*others, "har")}, last_is_best)]
 
 
 def lead(results: Results, dataset: str) -> list[float]:

@@ -18,7 +18,7 @@ from deccs.benchmark.runner import Run, headers
 from deccs.benchmark.settings import METHODS, RUN_FOR
 from deccs.datasets.loading import located
 from deccs.datasets.sources import SOURCES
-from deccs.datasets.store import cached_file, user_file
+from deccs.datasets.store import file_at_hand
 
 
 def counts(record: Record, *, failed_too: bool = True) -> bool:
@@ -97,7 +97,7 @@ def n_points(dataset: str) -> int:
 
 def points_at_hand(dataset: str) -> int:
     """How many a run would have: those of the file that is there, else of the public source."""
-    path = (user_file(dataset) or cached_file(dataset)) if dataset in SOURCES else None
+    path = file_at_hand(dataset) if dataset in SOURCES else None
     if path is None:
         return n_points(dataset)
     with np.load(path, allow_pickle=False) as arrays:

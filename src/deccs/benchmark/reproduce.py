@@ -82,23 +82,18 @@ def read_records(out: Path) -> list[Record]:
     return records.read_all([*(path for path in records.published() if path.resolve() != own.resolve()), own])
 
 
-def run_missing(asked: Wanted, out: Path, workers: Workers, console: Console, *, again: bool = False) -> list[Record]:
-    """Run what has no record; the records that came of it."""
-    made: list[Record] = []
-
+def run_missing(asked: Wanted, out: Path, workers: Workers, console: Console, *, again: bool = False) -> None:
+    """Run what has no record."""
     def tell(record: Record) -> None:
-        made.append(record)
         console.print(f"{record['dataset']} {record['method']} {record['repetition']} ({record['experiment']}): "
                       f"{summary(record)}", highlight=False, markup=False, soft_wrap=True)
 
     carry_out_missing(asked.runs(), lambda: read_records(out), out / RECORDS, workers, tell, console, again=again)
-    return made
 
 
 def failed_of(asked: Wanted, results: Results) -> list[Record]:
     """The runs asked for whose last word is an error."""
-    places = {(header["experiment"], header["method"], header["dataset"], header["repetition"])
-              for run in asked.runs() for header in headers(run)}
+    places = {place(header) for run in asked.runs() for header in headers(run)}
     return [record for record in results.failed if place(record) in places]
 
 

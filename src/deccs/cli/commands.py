@@ -29,7 +29,7 @@ from deccs.benchmark.results import Results
 from deccs.cli.options import FitOptions, estimator, fit_options, names_in
 from deccs.cli.voice import INTERRUPTED, UNEXPECTED, Voice, plain_errors, told_warnings
 from deccs.datasets.sources import SOURCES
-from deccs.datasets.store import cache_folder, cached_file, user_file
+from deccs.datasets.store import cache_folder, file_at_hand
 from deccs.embedding import pick_device
 from deccs.files import CheckpointError
 from deccs.files.models import versions
@@ -260,7 +260,7 @@ def list_datasets(*, as_json: bool) -> None:
 
 def where_is(name: str) -> str | None:
     """The file of a data set, "generated", or None."""
-    path = user_file(name) or cached_file(name)
+    path = file_at_hand(name)
     return str(path) if path else "generated" if SOURCES[name].generate else None
 
 

@@ -80,10 +80,8 @@ def load(
 def located(name: str) -> Path | None:
     """The file of a data set, downloaded if it is not here; None if it is generated."""
     source = _source(name)
-    path = store.user_file(name)
-    if path is not None or source.generate is not None:
-        return path
-    return store.cached_file(name) or store.download(name, source)
+    path = store.file_at_hand(name)
+    return path if path or source.generate else store.download(name, source)
 
 
 def normalise_(X: NDArray[np.float32], scaling: Literal["none", "feature", "global"]) -> None:

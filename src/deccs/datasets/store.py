@@ -47,6 +47,11 @@ def user_file(name: str) -> Path | None:
     return path if path.is_file() else None
 
 
+def file_at_hand(name: str) -> Path | None:
+    """The user's file, or that of the cache."""
+    return user_file(name) or cached_file(name)
+
+
 def cache_folder() -> Path:
     return Path(os.environ.get("DECCS_CACHE") or pooch.os_cache("deccs"))
 
