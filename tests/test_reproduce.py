@@ -397,7 +397,8 @@ NASTY = "a|b & 50 % <script>alert(1)</script> _x_ {y} \\z"
 def nasty_table():
     row = Row(NASTY, "DEC")
     experiment = Experiment("T", (row,), ("usps",), note=NASTY)
-    return experiment, Results(made(row, "usps", [0.5])).table("", experiment)
+    tested = [Comparison("usps", (0.9, 0.8), NASTY, (0.5,), None)]
+    return experiment, Results(made(row, "usps", [0.5])).table("", experiment), tested
 
 
 def test_nothing_gets_out_of_its_cell():
@@ -409,6 +410,16 @@ def test_nothing_gets_out_of_its_cell():
     tag, end = r"\textless{}script\textgreater{}", r"\textless{}/script\textgreater{}"
     assert line.startswith(rf"a|b \& 50 \% {tag}alert(1){end} \_x\_ \{{y\}} \textbackslash{{}}z & ")
     assert "<script>" not in render.html(*nasty_table())
+    verdicts = [claims.Verdict("Less is more", "by mean NMI", [claims.Finding(NASTY, True, "0.5")])]
+    assert "- **holds**: Less is more (by mean NMI)\n  - a\\|b & 50 % \\<script" in render.claims_markdown(verdicts)
+
+
+@pytest.mark.parametrize("form", [render.markdown, render.latex, render.html])
+def test_every_form_of_a_table_has_the_test(form):
+    experiment, table, tested = nasty_table()
+    gap, method = "difference +0.350, no test", "t-test, two-sided"
+    assert gap in form(experiment, table, tested) and method in form(experiment, table, tested)
+    assert gap not in form(experiment, table) and method not in form(experiment, table)
 
 
 class Tags(HTMLParser):
@@ -454,7 +465,7 @@ def test_the_published_page_is_that_of_the_records(tmp_path, monkeypatch):
     assert answer.exit_code == 0, answer.output
     assert "The autoencoder helps every consensus method on MICE" in answer.output
     assert not (tmp_path / "records.jsonl").exists()
-    for name in [*(f"{table}.md" for table in TABLES), "index.html"]:
+    for name in [*(f"{table}.md" for table in TABLES), "claims.md", "index.html"]:
         ours, theirs = (PICTURE.sub("", (folder / name).read_text()) for folder in (tmp_path, published))
         assert ours == theirs, f"{name} has drifted: deccs reproduce --page-only --out results/page"
 

@@ -42,6 +42,9 @@ class Finding:
     holds: bool | None
     figures: str
 
+    def __str__(self) -> str:
+        return f"{self.about}: {word_for(self.holds)} ({self.figures})"
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -298,6 +301,5 @@ def in_words(verdicts: Sequence[Verdict]) -> str:
     lines = []
     for verdict in verdicts:
         lines.append(f"{verdict.status:8}  {verdict.claim} ({verdict.rule})")
-        lines += [f"{'':10}{finding.about}: {word_for(finding.holds)} ({finding.figures})"
-                  for finding in verdict.findings]
+        lines += [f"{'':10}{finding}" for finding in verdict.findings]
     return "\n".join(lines)

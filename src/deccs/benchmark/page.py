@@ -16,14 +16,8 @@ from deccs.benchmark.claims import FAILS, HOLDS, PENDING, Verdict
 from deccs.benchmark.experiments import Experiment
 from deccs.benchmark.figures import FIGURES
 from deccs.benchmark.grid import duration
-from deccs.benchmark.results import Comparison, Result, Results
+from deccs.benchmark.results import Comparison, Results
 from deccs.benchmark.settings import PAPER_TABLES
-
-TEST = ("Welch's t-test, two-sided, between the runs of DECCS and those of the best other method. The rival was picked "
-        "by the same runs, which makes p a little too small; with so few runs it is a hint, no proof.")
-
-
-NEWEST = f"By the newest runs there are, those marked {render.OLD} in the tables among them."
 
 
 @dataclass(frozen=True)
@@ -41,8 +35,7 @@ class Page:
     """What the page shows."""
 
     results: Results
-    tables: dict[str, tuple[Experiment, dict[tuple[str, str], Result]]] = field(default_factory=dict)
-    comparisons: dict[str, list[Comparison]] = field(default_factory=dict)
+    tables: dict[str, tuple[Experiment, render.Table, list[Comparison]]] = field(default_factory=dict)
     verdicts: list[Verdict] = field(default_factory=list)
     figures: list[Drawn] = field(default_factory=list)
 
@@ -58,8 +51,8 @@ class Page:
                 f'<nav aria-label="Parts"><ul>{links}</ul></nav><main>{body}</main></body></html>\n')
 
     def facts(self) -> str:
-        shown = [result for _, table in self.tables.values() for result in table.values() if not result.reason]
-        marks = Counter(result.mark for name, (_, table) in self.tables.items() if name in PAPER_TABLES
+        shown = [result for _, table, _ in self.tables.values() for result in table.values() if not result.reason]
+        marks = Counter(result.mark for name, (_, table, _) in self.tables.items() if name in PAPER_TABLES
                         for result in table.values() if not result.outdated)
         verdicts = Counter(verdict.status for verdict in self.verdicts)
         facts = {"cells with runs": f"{sum(bool(result.values) for result in shown)} of {len(shown)}"} if shown else {}
@@ -73,12 +66,8 @@ class Page:
         return f'<dl class="facts">{cells}</dl>'
 
     def table_parts(self) -> list[tuple[str, str, str]]:
-        found = []
-        for key, (experiment, table) in self.tables.items():
-            compared = "".join(f"<li>{escape(str(line))}</li>" for line in self.comparisons.get(key, []))
-            test = f"<h3>DECCS and the runner-up</h3><ul>{compared}</ul><p class=note>{TEST}</p>" if compared else ""
-            found.append((key, experiment.title, render.html(experiment, table) + test))
-        return found
+        return [(key, experiment.title, render.html(experiment, table, tested))
+                for key, (experiment, table, tested) in self.tables.items()]
 
     def claim_part(self) -> list[tuple[str, str, str]]:
         if not self.verdicts:
@@ -86,9 +75,9 @@ class Page:
         lines = "".join(
             f'<li><strong class="{verdict.status.replace(" ", "-")}">{escape(verdict.status)}</strong> '
             f"{escape(verdict.claim)} <span class=note>({escape(verdict.rule)})</span><ul>"
-            + "".join(f"<li>{escape(finding_words(finding))}</li>" for finding in verdict.findings) + "</ul></li>"
+            + "".join(f"<li>{escape(str(finding))}</li>" for finding in verdict.findings) + "</ul></li>"
             for verdict in self.verdicts)
-        return [("claims", "What Section VI claims", f"<p class=note>{NEWEST}</p><ol class=\"claims\">{lines}</ol>")]
+        return [("claims", render.CLAIMS, f"<p class=note>{render.NEWEST}</p><ol class=\"claims\">{lines}</ol>")]
 
     def figure_parts(self) -> list[tuple[str, str, str]]:
         found = []
@@ -131,10 +120,6 @@ class Page:
 
 def short(title: str) -> str:
     return title.split(":")[0].split(",")[0]
-
-
-def finding_words(finding: claims.Finding) -> str:
-    return f"{finding.about}: {claims.word_for(finding.holds)} ({finding.figures})"
 
 
 def picture_of(out: Path, name: str) -> bytes | None:

@@ -1,12 +1,13 @@
-"""A table of results as Markdown, LaTeX and HTML."""
+"""A table of results as Markdown, LaTeX and HTML, and what became of the claims as Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
+from deccs.benchmark.claims import Verdict
 from deccs.benchmark.experiments import Experiment
-from deccs.benchmark.results import BETTER, EQUAL, WORSE, Result
+from deccs.benchmark.results import BETTER, EQUAL, WORSE, Comparison, Result
 
 Table = Mapping[tuple[str, str], Result]
 SIGNS = {BETTER: "▲", EQUAL: "=", WORSE: "▼", "": ""}
@@ -18,6 +19,11 @@ LEGEND = (
     "time one is expected to take once its autoencoder is there."
 )
 OLD_LEGEND = f"{OLD} runs from before the last change of the method; they are to be made anew."
+CLAIMS = "What Section VI claims"
+NEWEST = f"By the newest runs there are, those marked {OLD} in the tables among them."
+RUNNER_UP = "DECCS and the runner-up"
+TEST = ("Welch's t-test, two-sided, between the runs of DECCS and those of the best other method. The rival was picked "
+        "by the same runs, which makes p a little too small; with so few runs it is a hint, no proof.")
 
 
 def legends(experiment: Experiment, table: Table) -> list[str]:
@@ -46,7 +52,7 @@ def leaders(experiment: Experiment, table: Table, dataset: str) -> dict[str, str
     return {label: ("best", "second")[order.index(mean)] for label, mean in means.items() if mean in order}
 
 
-def markdown(experiment: Experiment, table: Table) -> str:
+def markdown(experiment: Experiment, table: Table, tested: Sequence[Comparison] = ()) -> str:
     places = {dataset: leaders(experiment, table, dataset) for dataset in experiment.datasets}
     lines = [f"| {experiment.head} | " + " | ".join(heads(experiment, table)) + " |",
              "|---" * (len(experiment.datasets) + 1) + "|"]
@@ -55,7 +61,16 @@ def markdown(experiment: Experiment, table: Table) -> str:
                  for dataset in experiment.datasets]
         lines.append("| " + " | ".join([markdown_escape(row.label), *texts]) + " |")
     notes = "\n\n".join(map(markdown_escape, legends(experiment, table)))
-    return "\n".join([f"## {experiment.title}", "", *lines, "", notes, ""])
+    test = [f"### {RUNNER_UP}", "", *(f"- {markdown_escape(str(line))}" for line in tested), "", TEST, ""]
+    return "\n".join([f"## {experiment.title}", "", *lines, "", notes, "", *(test if tested else [])])
+
+
+def claims_markdown(verdicts: Sequence[Verdict]) -> str:
+    lines = [f"## {CLAIMS}", "", NEWEST, ""]
+    for verdict in verdicts:
+        lines.append(f"- **{verdict.status}**: {markdown_escape(f'{verdict.claim} ({verdict.rule})')}")
+        lines += [f"  - {markdown_escape(str(finding))}" for finding in verdict.findings]
+    return "\n".join([*lines, ""])
 
 
 def markdown_cell(result: Result, place: str) -> str:
@@ -95,7 +110,7 @@ def latex_escape(text: str) -> str:
     return "".join(LATEX.get(character, character) for character in text)
 
 
-def latex(experiment: Experiment, table: Table) -> str:
+def latex(experiment: Experiment, table: Table, tested: Sequence[Comparison] = ()) -> str:
     """A table* with booktabs; amssymb has the marks."""
     places = {dataset: leaders(experiment, table, dataset) for dataset in experiment.datasets}
     lines = [" & ".join(map(latex_escape, [experiment.head, *heads(experiment, table)])) + r" \\", r"\midrule"]
@@ -108,10 +123,12 @@ def latex(experiment: Experiment, table: Table) -> str:
                  for dataset in experiment.datasets]
         lines.append(" & ".join([latex_escape(row.label), *texts]) + r" \\")
     caption = latex_escape(" ".join([f"{experiment.title}.", *legends(experiment, table)]))
+    test = [r"\par\smallskip\raggedright\footnotesize",
+            *(latex_escape(str(line)) + r" \\" for line in tested), latex_escape(TEST)]
     return "\n".join([
         r"% needs \usepackage{booktabs,amssymb,graphicx}", r"\begin{table*}", rf"\caption{{{caption}}}", r"\centering",
         r"\resizebox{\textwidth}{!}{%", rf"\begin{{tabular}}{{l{'c' * len(experiment.datasets)}}}", r"\toprule", *lines,
-        r"\bottomrule", r"\end{tabular}}", r"\end{table*}", ""])
+        r"\bottomrule", r"\end{tabular}}", *(test if tested else []), r"\end{table*}", ""])
 
 
 def latex_cell(result: Result, place: str) -> str:
@@ -122,7 +139,7 @@ def latex_cell(result: Result, place: str) -> str:
     return rf"{number}{{\tiny{small}}}"
 
 
-def html(experiment: Experiment, table: Table) -> str:
+def html(experiment: Experiment, table: Table, tested: Sequence[Comparison] = ()) -> str:
     places = {dataset: leaders(experiment, table, dataset) for dataset in experiment.datasets}
     columns = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads(experiment, table))
     body, group = [], experiment.rows[0].group if experiment.rows else ""
@@ -133,9 +150,11 @@ def html(experiment: Experiment, table: Table) -> str:
                         for dataset in experiment.datasets)
         body.append(f'<tr{line}><th scope="row">{escape(row.label)}</th>{texts}</tr>')
     notes = "".join(f"<p class=note>{escape(words)}</p>" for words in legends(experiment, table))
+    compared = "".join(f"<li>{escape(str(line))}</li>" for line in tested)
+    test = f"<h3>{RUNNER_UP}</h3><ul>{compared}</ul><p class=note>{TEST}</p>" if tested else ""
     return (f'<div class="wide" tabindex="0" role="region" aria-label="{escape(experiment.title)}"><table>'
             f'<thead><tr><th scope="col">{escape(experiment.head)}</th>{columns}</tr></thead>'
-            f"<tbody>{''.join(body)}</tbody></table></div>{notes}")
+            f"<tbody>{''.join(body)}</tbody></table></div>{notes}{test}")
 
 
 def html_cell(result: Result, place: str) -> str:
@@ -149,4 +168,4 @@ def html_cell(result: Result, place: str) -> str:
             f"<small>paper {escape(result.paper)}{mark}</small></td>")
 
 
-FORMATS: dict[str, Callable[[Experiment, Table], str]] = {"md": markdown, "tex": latex}
+FORMATS: dict[str, Callable[[Experiment, Table, Sequence[Comparison]], str]] = {"md": markdown, "tex": latex}

@@ -111,13 +111,14 @@ def write_all(
                 note = f"{experiment.note} By the truth, where tried: {'; '.join(best)}."
                 experiment = replace(experiment, note=note)
             table = results.table(name, experiment, asked.n_seeds)
-            page.tables[name] = experiment, table
+            tested = comparisons(experiment, table) if name in WITH_A_TEST else []
+            page.tables[name] = experiment, table, tested
             for kind, form in render.FORMATS.items():
-                written.append(write_text(out / f"{name}.{kind}", form(experiment, table)))
-            if name in WITH_A_TEST:
-                page.comparisons[name] = comparisons(experiment, table)
+                written.append(write_text(out / f"{name}.{kind}", form(experiment, table, tested)))
         elif name in FIGURES:
             page.figures.append(drawn(name, there, out, cache, draw=draw, console=console))
+    if page.verdicts:
+        written.append(write_text(out / f"{CLAIMS}.md", render.claims_markdown(page.verdicts)))
     return [*written, write_text(out / PAGE, page.html())]
 
 
