@@ -349,6 +349,12 @@ def test_split_sample_shares_nothing_it_need_not():
     assert not set(train.tolist()) & set(held_out.tolist())
 
 
+def test_more_points_never_have_a_smaller_sample():
+    sizes = [default_sample_size(n) for n in range(1, 200_000, 50)]
+    assert sizes == sorted(sizes)
+    assert default_sample_size(11_001) == default_sample_size(11_000) == 5_500      # 8 % would be 880
+
+
 def test_draw_sample():
     assert len(draw_sample(1000, 0.25, seed=0)) == 250
     assert len(draw_sample(1000, 30, seed=0)) == 30

@@ -68,7 +68,7 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         agreement only; either way the round of highest agreement is the result.
     sample_size : "auto", int or float
         Points the members cluster in a round, as a number or a share. "auto" is the paper's: half
-        up to 11,000 points, 8 % above; at least 256, at most 10,000.
+        up to 11,000 points, 8 % above; at least 256 (5,500 above 11,000 points), at most 10,000.
     n_steps : int or "auto"
         Steps of the update in a round (SGD with momentum 0.9), at most. "auto": 120, and 400 up to 2,000 points, where
         a step costs next to nothing.
