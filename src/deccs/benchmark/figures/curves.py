@@ -113,7 +113,8 @@ def tidy(ax: Axes, *, x: str, y: str, title: str, legend: str = "lower right") -
     if ax.get_legend_handles_labels()[0]:
         ax.legend(frameon=False, fontsize=SMALL, loc=legend)
         low, high = ax.get_ylim()
-        ax.set_ylim(low - max(0, 0.2 - (high - low)), min(high, 1.02))    # no zoom into a difference of a hundredth
+        wider = max(0, 0.2 - (high - low))       # no zoom into a difference of a hundredth
+        ax.set_ylim(low - 0.9 * wider, min(high + 0.1 * wider, 1.02))
     else:
         ax.set_yticks([])
         ax.text(0.5, 0.5, "pending: no runs yet", transform=ax.transAxes, ha="center", va="center", fontsize=TEXT,

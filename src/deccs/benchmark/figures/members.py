@@ -80,7 +80,7 @@ def plot_member(this: Round, name: str, truth: np.ndarray, ax: Axes | None = Non
     classes = truth[this.sample]
     labelled = partition != NOISE
     score = ari(classes[labelled], partition[labelled])
-    scatter(ax, this.Z, align_labels(partition, classes), title=f"{short}  ARI {score:.2f}")
+    scatter(ax, this.Z, align_labels(partition, classes), title=f"{short}  ARI {score:z.2f}")
     return ax
 
 
