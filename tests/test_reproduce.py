@@ -346,7 +346,7 @@ def test_no_cell_is_empty_without_a_reason():
     assert table["ConCURL", "mice"].number == "n.a. (needs images)"
     assert (table["DECCS", "usps"].number, table["DECCS", "usps"].runs) == ("pending", "5 runs, time not known")
     assert table["DEC", "usps"].runs == "n 1, 2 pending (1.5 min each)"
-    assert (table["IEC", "mice"].paper, table["IEC", "mnist"].paper) == ("-", "0.54")
+    assert (table["IEC", "mice"].paper, table["IEC", "mnist"].paper) == ("", "0.54")
 
 
 def test_the_best_is_bold_and_the_runner_up_underlined():
@@ -358,6 +358,18 @@ def test_the_best_is_bold_and_the_runner_up_underlined():
     assert render.leaders(experiment, table, "usps") == {"IDEC": "best", "VaDE": "best", "DCN": "second"}
     text = render.markdown(experiment, table)
     assert "| IDEC | **0.800** (n 1, " in text and "| DCN | _0.700_ (" in text
+
+
+def test_a_table_explains_only_what_it_shows():
+    experiment = Experiment("T", (Row("DEC", "DEC"),), ("usps",))
+
+    def text(result):
+        return render.markdown(experiment, {("DEC", "usps"): result})
+
+    plain, printed = text(Result((0.5,), 0, 0)), text(Result((0.5,), 0, 0, (0.6, 0.1)))
+    assert "paper" not in plain and "Pending" not in plain
+    assert "(n 1, paper 0.60 ± 0.10 =)" in printed and "the paper's figure, where it prints one" in printed
+    assert "Pending: " in text(Result((), 0, 1))
 
 
 def test_what_the_truth_would_have_chosen():
@@ -445,7 +457,7 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path, monkeypatch):
         records.append(tmp_path / reproduce.RECORDS, record)
     asked = reproduce.wanted(["table2", "claims", "fig1"], ["usps"])
     written = reproduce.write_all(asked, tmp_path, None, draw=False, console=QUIET)
-    assert [path.name for path in written] == ["table2.md", "table2.tex", "index.html"]
+    assert [path.name for path in written] == ["table2.md", "table2.tex", "claims.md", "index.html"]
     page = (tmp_path / "index.html").read_text()
     tags = Tags()
     tags.feed(page)

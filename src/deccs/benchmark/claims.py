@@ -61,6 +61,16 @@ class Verdict:
             return FAILS
         return PENDING if any(finding.holds is None for finding in self.findings) else HOLDS
 
+    @property
+    def how(self) -> str:
+        """The rule it was judged by; of one that does not hold everywhere, where it does.
+
+        >>> Verdict("DECCS is ahead", "by NMI", [Finding("mice", True, ""), Finding("synth", False, "")]).how
+        'by NMI; holds in 1 of 2'
+        """
+        held, all_of_it = sum(finding.holds is True for finding in self.findings), len(self.findings)
+        return f"{self.rule}; holds in {held} of {all_of_it}" if self.status == FAILS and all_of_it > 1 else self.rule
+
 
 def word_for(holds: bool | None) -> str:
     return PENDING if holds is None else HOLDS if holds else FAILS
@@ -300,6 +310,6 @@ def in_words(verdicts: Sequence[Verdict]) -> str:
     """A line a claim, and below it one for each data set."""
     lines = []
     for verdict in verdicts:
-        lines.append(f"{verdict.status:8}  {verdict.claim} ({verdict.rule})")
+        lines.append(f"{verdict.status:8}  {verdict.claim} ({verdict.how})")
         lines += [f"{'':10}{finding}" for finding in verdict.findings]
     return "\n".join(lines)

@@ -74,7 +74,7 @@ class Page:
             return []
         lines = "".join(
             f'<li><strong class="{verdict.status.replace(" ", "-")}">{escape(verdict.status)}</strong> '
-            f"{escape(verdict.claim)} <span class=note>({escape(verdict.rule)})</span><ul>"
+            f"{escape(verdict.claim)} <span class=note>({escape(verdict.how)})</span><ul>"
             + "".join(f"<li>{escape(str(finding))}</li>" for finding in verdict.findings) + "</ul></li>"
             for verdict in self.verdicts)
         return [("claims", render.CLAIMS, f"<p class=note>{render.NEWEST}</p><ol class=\"claims\">{lines}</ol>")]

@@ -12,12 +12,13 @@ from deccs.benchmark.results import BETTER, EQUAL, WORSE, Comparison, Result
 Table = Mapping[tuple[str, str], Result]
 SIGNS = {BETTER: "▲", EQUAL: "=", WORSE: "▼", "": ""}
 OLD = "†"
-LEGEND = (
-    "Each cell: mean ± deviation of our runs, how many (n), the paper's figure. ▲ better than the paper's, = equal "
-    "within one deviation (the larger of ours and the paper's, at least 0.005), ▼ worse, - none printed. "
-    "The best of a column is bold, the runner-up underlined or in italics. Pending: runs still to be made, with the "
-    "time one is expected to take once its autoencoder is there."
+CELLS = "Each cell: mean ± deviation of our runs, how many (n)"
+BESIDE = (
+    "and the paper's figure, where it prints one. ▲ better than the paper's, = equal within one deviation (the larger "
+    "of ours and the paper's, at least 0.005), ▼ worse"
 )
+PLACES = "The best of a column is bold, the runner-up underlined or in italics."
+TO_COME = "Pending: runs still to be made, with the time one is expected to take once its autoencoder is there."
 OLD_LEGEND = f"{OLD} runs from before the last change of the method; they are to be made anew."
 CLAIMS = "What Section VI claims"
 NEWEST = f"By the newest runs there are, those marked {OLD} in the tables among them."
@@ -28,8 +29,10 @@ TEST = ("Welch's t-test, two-sided, between the runs of DECCS and those of the b
 
 def legends(experiment: Experiment, table: Table) -> list[str]:
     """What the reader of this table must know."""
+    printed = any(result.printed for result in table.values())
+    pending = any(result.n_pending for result in table.values())
     return [
-        LEGEND,
+        " ".join([f"{CELLS} {BESIDE}." if printed else f"{CELLS}.", PLACES, *([TO_COME] if pending else [])]),
         *[f"* {words}" for words in dict.fromkeys(result.part for result in table.values()) if words],
         *([OLD_LEGEND] if any(result.outdated for result in table.values()) else []),
         *([experiment.note] if experiment.note else []),
@@ -68,7 +71,7 @@ def markdown(experiment: Experiment, table: Table, tested: Sequence[Comparison] 
 def claims_markdown(verdicts: Sequence[Verdict]) -> str:
     lines = [f"## {CLAIMS}", "", NEWEST, ""]
     for verdict in verdicts:
-        lines.append(f"- **{verdict.status}**: {markdown_escape(f'{verdict.claim} ({verdict.rule})')}")
+        lines.append(f"- **{verdict.status}**: {markdown_escape(f'{verdict.claim} ({verdict.how})')}")
         lines += [f"  - {markdown_escape(str(finding))}" for finding in verdict.findings]
     return "\n".join([*lines, ""])
 
@@ -85,8 +88,9 @@ def markdown_cell(result: Result, place: str) -> str:
 
 def beside(result: Result) -> str:
     """Runs, the paper's figure and the mark."""
-    paper = f"paper {result.paper} {SIGNS[result.mark]}".rstrip()
-    return f" ({', '.join(words for words in (result.runs, paper) if words)})"
+    paper = f"paper {result.paper} {SIGNS[result.mark]}".rstrip() if result.paper else ""
+    words = ", ".join(words for words in (result.runs, paper) if words)
+    return f" ({words})" if words else ""
 
 
 def markdown_escape(text: str) -> str:
@@ -164,8 +168,8 @@ def html_cell(result: Result, place: str) -> str:
     runs = f'<small class="runs">{escape(result.runs)}</small>' if result.runs else ""
     mark = f' <i class="{result.mark}" title="{result.mark}">{SIGNS[result.mark]}</i>' if result.mark else ""
     state = "" if result.values else ' class="none"'
-    return (f"<td{state}><{tag}>{escape(result.number)}</{tag}>{old} {runs}"
-            f"<small>paper {escape(result.paper)}{mark}</small></td>")
+    paper = f"<small>paper {escape(result.paper)}{mark}</small>" if result.paper else ""
+    return f"<td{state}><{tag}>{escape(result.number)}</{tag}>{old} {runs}{paper}</td>"
 
 
 FORMATS: dict[str, Callable[[Experiment, Table, Sequence[Comparison]], str]] = {"md": markdown, "tex": latex}

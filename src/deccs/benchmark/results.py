@@ -83,7 +83,7 @@ class Result:
 
     @property
     def paper(self) -> str:
-        return " ± ".join(f"{value:.2f}" for value in self.printed) or "-"
+        return " ± ".join(f"{value:.2f}" for value in self.printed)
 
 
 class Results:
