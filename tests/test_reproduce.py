@@ -269,6 +269,8 @@ def test_expected_time_is_that_of_earlier_runs():
     assert expected.of("DEC", "synth") == 600                              # the next larger set that is known
     assert expected.of("DEC", "mnist") == pytest.approx(600 * 70000 / 9298)
     assert expected.of("DCN", "mice") is None
+    part = grid.Expected(made(row, "kmnist", [0.5], n=7000))               # of 70,000
+    assert part.of("DEC", "mnist") == pytest.approx(900)
     assert expected.words(runs_of({"": Experiment("", (row, Row("DCN", "DCN")), ("mice",))}, 2), jobs=2) == (
         "some 1.5 min, 2 of unknown length")
 
@@ -532,6 +534,17 @@ def test_a_run_from_the_command_line_and_nothing_the_second_time(tmp_path, monke
     assert "| RP+EM | **0.250 ± 0.250** (n 2, paper 0.61 ± 0.00 ▼) |" in (tmp_path / "out" / "table2.md").read_text()
     methods = [record["method"] for record in records.read(tmp_path / "out" / "records.jsonl")]
     assert methods.count("RP+EM") == methods.count("LWEA") == methods.count("CSPA") == 2
+
+
+def test_fresh_runs_are_made_anew_and_told_beside_the_published(tmp_path, monkeypatch):
+    monkeypatch.setattr("deccs.cli.commands.Workers", lambda jobs, cache: Workers(jobs, cache, scored, "fork"))
+    words = ["reproduce", "table2", "--data", "synth", "--seeds", "2", "--methods", "RP+EM", "--out", str(tmp_path)]
+    assert "0 runs to do" in CliRunner().invoke(app, words).output
+    assert "RP+EM | 0.250" not in (tmp_path / "table2.md").read_text()
+    first, second = (CliRunner().invoke(app, [*words, "--fresh"]) for _ in range(2))
+    assert "2 runs to do: some " in first.output and "0 runs to do" in second.output   # published runs tell the time
+    assert re.search(r"synth RP\+EM 1 \(default\): NMI 0\.500 .* \(published: NMI 0\.60", first.output)
+    assert "| RP+EM | 0.250 ± 0.250 (n 2, " in (tmp_path / "table2.md").read_text()
 
 
 def scored(run, cache):

@@ -63,19 +63,21 @@ class Expected:
 
     def __init__(self, there: Iterable[Record]) -> None:
         self.seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+        self.points: dict[str, int] = {}         # of the runs: KMNIST may be there in part
         for record in there:
             self.add(record)
 
     def add(self, record: Record) -> None:
         if record["status"] == "ok" and "wall_seconds" in record and record["method"] in RUN_FOR:
             self.seconds[RUN_FOR[record["method"]], record["dataset"]].append(record["wall_seconds"])
+            self.points[record["dataset"]] = record.get("n", n_points(record["dataset"]))
 
     def of(self, method: str, dataset: str) -> float | None:
         """Median seconds; without a run on this data set, of the next larger one or, by size, of the largest."""
         if (method, dataset) in self.seconds:
             return statistics.median(self.seconds[method, dataset])
-        size = n_points(dataset)
-        known = {n_points(other): statistics.median(values)
+        size = self.points.get(dataset, n_points(dataset))
+        known = {self.points[other]: statistics.median(values)
                  for (name, other), values in self.seconds.items() if name == method}
         larger = [n for n in known if n >= size]
         if larger:
@@ -131,16 +133,16 @@ def summary(record: Record) -> str:
 
 def carry_out_missing(
     runs: Sequence[Run], read: Callable[[], list[Record]], out: Path, workers: Workers,
-    tell: Callable[[Record], None], console: Console, *, again: bool = False,
+    tell: Callable[[Record], None], console: Console, *, again: bool = False, earlier: Sequence[Record] = (),
 ) -> None:
     """Run what ``read`` has no record of, a line in ``out`` for each when it ends.
 
-    Ctrl-C leaves a line "stopped" for those under way.
+    ``earlier`` runs do not count, but tell how long one takes. Ctrl-C leaves a line "stopped" for those under way.
     """
     with records.alone_with(out):
         records.mend(out)
         there = read()
-        known, expected = Known(there, again=again), Expected(there)
+        known, expected = Known(there, again=again), Expected([*earlier, *there])
         waiting = missing(runs, known)
         time = f": {expected.words(waiting, workers.jobs)}" if waiting else ""
         console.print(f"{len(waiting)} runs to do{time}.", highlight=False)

@@ -35,6 +35,7 @@ class Wanted:
     experiments: Mapping[str, Experiment]
     with_claims: bool
     n_seeds: int | None = None
+    fresh: bool = False                 # as if nothing were published: the reader checks it all
 
     def runs(self) -> list[Run]:
         return runs_of(self.experiments, self.n_seeds)
@@ -42,7 +43,7 @@ class Wanted:
 
 def wanted(
     what: Sequence[str], datasets: Sequence[str] | None = None, methods: Sequence[str] | None = None,
-    n_seeds: int | None = None,
+    n_seeds: int | None = None, *, fresh: bool = False,
 ) -> Wanted:
     """By names; errors name those there are."""
     names = known_names(what, NAMES, "reproduce")
@@ -62,7 +63,7 @@ def wanted(
             raise ValueError(f"Nothing of {name} is left with --data {' '.join(datasets or ['all'])} and --methods "
                              f"{' '.join(methods or ['all'])}; it has the data sets {', '.join(chosen[name].datasets)} "
                              f"and the rows {', '.join(row.label for row in chosen[name].rows)}.")
-    return Wanted(found, everything or CLAIMS in names, n_seeds)
+    return Wanted(found, everything or CLAIMS in names, n_seeds, fresh)
 
 
 def known_names(given: Sequence[str], known: Sequence[str], where: str) -> list[str]:
@@ -76,19 +77,26 @@ def known_names(given: Sequence[str], known: Sequence[str], where: str) -> list[
     return [spelled[name.lower()] for name in given]
 
 
-def read_records(out: Path) -> list[Record]:
-    """Those published in the checkout, then those of this folder."""
+def read_records(out: Path, *, fresh: bool = False) -> list[Record]:
+    """Those published in the checkout, unless all shall be made anew, then those of this folder."""
     own = out / RECORDS
-    return records.read_all([*(path for path in records.published() if path.resolve() != own.resolve()), own])
+    published = [] if fresh else [path for path in records.published() if path.resolve() != own.resolve()]
+    return records.read_all([*published, own])
 
 
 def run_missing(asked: Wanted, out: Path, workers: Workers, console: Console, *, again: bool = False) -> None:
-    """Run what has no record."""
-    def tell(record: Record) -> None:
-        console.print(f"{record['dataset']} {record['method']} {record['repetition']} ({record['experiment']}): "
-                      f"{summary(record)}", highlight=False, markup=False, soft_wrap=True)
+    """Run what has no record. Who makes all anew sees beside each run what the published one has."""
+    earlier = records.read_all(records.published()) if asked.fresh else []
+    published = {place(record): record for found in Results(earlier).places.values() for record in found}
 
-    carry_out_missing(asked.runs(), lambda: read_records(out), out / RECORDS, workers, tell, console, again=again)
+    def tell(record: Record) -> None:
+        other = published.get(place(record))
+        beside = f"  (published: {summary(other)})" if other else ""
+        console.print(f"{record['dataset']} {record['method']} {record['repetition']} ({record['experiment']}): "
+                      f"{summary(record)}{beside}", highlight=False, markup=False, soft_wrap=True)
+
+    carry_out_missing(asked.runs(), lambda: read_records(out, fresh=asked.fresh), out / RECORDS, workers, tell, console,
+                      again=again, earlier=earlier)
 
 
 def failed_of(asked: Wanted, results: Results) -> list[Record]:
@@ -101,7 +109,7 @@ def write_all(
     asked: Wanted, out: Path, cache: Path | None, *, draw: bool, console: Console
 ) -> list[Path]:
     """Tables, figures and the page from the records. Without ``draw`` only figures that need no fit are drawn anew."""
-    there = read_records(out)
+    there = read_records(out, fresh=asked.fresh)
     results = Results(there)
     page = Page(results, verdicts=claims.check_all(results) if asked.with_claims else [])
     written = []

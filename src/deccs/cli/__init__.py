@@ -138,16 +138,19 @@ def reproduce(
     cache: Annotated[Path | None, typer.Option(metavar="DIR", show_default=False, help=(
         "Pretrained autoencoders, shared by all methods of a seed. (default: autoencoders in --out)"))] = None,
     again: Annotated[bool, typer.Option("--again", help="Also repeat runs that failed.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help=(
+        "Leave the published runs out and make all anew, each told beside the published one."))] = False,
     page_only: Annotated[bool, typer.Option("--page-only", help="Run nothing: from the records alone.")] = False,
 ) -> None:
     """The paper's tables, figures and studies with our numbers beside the printed ones.
 
-    Runs in results/ of a checkout and those made before are not repeated. Stopped or killed, the same command goes on.
+    Runs in results/ of a checkout and those made before are not repeated, unless --fresh asks for it. Stopped or
+    killed, the same command goes on.
     """
     from deccs.cli import commands
 
     commands.reproduce(what=what, data=data, methods=methods, seeds=seeds, jobs=jobs, out=out, cache=cache,
-                       again=again, page_only=page_only)
+                       again=again, fresh=fresh, page_only=page_only)
 
 
 @app.command()

@@ -214,14 +214,14 @@ def compare(*, folders: list[Path], as_json: bool) -> None:
 
 def reproduce(
     *, what: list[str] | None, data: str | None, methods: str | None, seeds: int | None, jobs: int, out: Path,
-    cache: Path | None, again: bool, page_only: bool
+    cache: Path | None, again: bool, fresh: bool, page_only: bool
 ) -> None:
     voice = Voice()
     with plain_errors(voice):
         if not (what or page_only):
             raise RunError(f"Say what to reproduce: {', '.join(reproducing.NAMES)}.")
         asked = reproducing.wanted(what or ["all"], names_in(data) if data else None,
-                                   names_in(methods) if methods else None, seeds)
+                                   names_in(methods) if methods else None, seeds, fresh=fresh)
         cache = cache or out / "autoencoders"
         try:
             if not page_only:
@@ -230,7 +230,7 @@ def reproduce(
         except KeyboardInterrupt as error:
             raise voice.stop(f"Stopped. Runs that ended are in {out / reproducing.RECORDS}; the same command goes on "
                              "from there.", INTERRUPTED) from error
-        results = Results(reproducing.read_records(out))
+        results = Results(reproducing.read_records(out, fresh=fresh))
         if asked.with_claims:
             voice.result({}, claims.in_words(claims.check_all(results)))
         voice.note(f"The page is {written[-1]}.")
