@@ -83,14 +83,14 @@ def markdown_cell(result: Result, place: str) -> str:
     """
     around = {"best": "**", "second": "_"}.get(place, "")
     number = f"{around}{markdown_escape(result.number)}{around}{OLD if result.outdated else ''}"
-    return f"{number}{beside(result)}"
+    words = beside(result)
+    return f"{number} ({words})" if words else number
 
 
 def beside(result: Result) -> str:
     """Runs, the paper's figure and the mark."""
     paper = f"paper {result.paper} {SIGNS[result.mark]}".rstrip() if result.paper else ""
-    words = ", ".join(words for words in (result.runs, paper) if words)
-    return f" ({words})" if words else ""
+    return ", ".join(words for words in (result.runs, paper) if words)
 
 
 def markdown_escape(text: str) -> str:
@@ -126,21 +126,22 @@ def latex(experiment: Experiment, table: Table, tested: Sequence[Comparison] = (
         texts = [latex_cell(table[row.label, dataset], places[dataset].get(row.label, ""))
                  for dataset in experiment.datasets]
         lines.append(" & ".join([latex_escape(row.label), *texts]) + r" \\")
-    caption = latex_escape(" ".join([f"{experiment.title}.", *legends(experiment, table)]))
-    test = [r"\par\smallskip\raggedright\footnotesize",
-            *(latex_escape(str(line)) + r" \\" for line in tested), latex_escape(TEST)]
+    below = [*legends(experiment, table), *(map(str, [*tested, TEST]) if tested else [])]
+    notes = [rf"{latex_escape(words)}\par" for words in below]
     return "\n".join([
-        r"% needs \usepackage{booktabs,amssymb,graphicx}", r"\begin{table*}", rf"\caption{{{caption}}}", r"\centering",
-        r"\resizebox{\textwidth}{!}{%", rf"\begin{{tabular}}{{l{'c' * len(experiment.datasets)}}}", r"\toprule", *lines,
-        r"\bottomrule", r"\end{tabular}}", *(test if tested else []), r"\end{table*}", ""])
+        r"% needs \usepackage{booktabs,amssymb,graphicx}", r"\begin{table*}",
+        rf"\caption{{{latex_escape(experiment.title.split(': ')[-1])}}}", r"\centering",      # LaTeX numbers it
+        r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",               # smaller, never larger
+        rf"\begin{{tabular}}{{l{'c' * len(experiment.datasets)}}}", r"\toprule", *lines, r"\bottomrule",
+        r"\end{tabular}}", r"\par\smallskip\raggedright\footnotesize", *notes, r"\end{table*}", ""])
 
 
 def latex_cell(result: Result, place: str) -> str:
+    """The number, and below it what is beside it elsewhere: eight columns must fit on a page."""
     command = {"best": r"\textbf", "second": r"\underline"}.get(place, "")
     number = latex_escape(result.number)
-    number = f"{command}{{{number}}}" if command else number
-    small = latex_escape((OLD if result.outdated else "") + beside(result))
-    return rf"{number}{{\tiny{small}}}"
+    number = (f"{command}{{{number}}}" if command else number) + (LATEX[OLD] if result.outdated else "")
+    return rf"\begin{{tabular}}{{@{{}}c@{{}}}}{number}\\[-3pt]{{\tiny {latex_escape(beside(result))}}}\end{{tabular}}"
 
 
 def html(experiment: Experiment, table: Table, tested: Sequence[Comparison] = ()) -> str:
