@@ -627,8 +627,40 @@ def test_both_losses_beat_either_alone():
         return [record for name in ALL for label, value in terms.items()
                 for record in made(ablation(label), name, [value])]
 
-    assert verdict("CE and cons together", there(0.9)).status == "holds"
-    assert verdict("CE and cons together", there(0.75)).status == "does not"
+    assert verdict("CE and cons together beat", there(0.9)).status == "holds"
+    assert verdict("CE and cons together beat", there(0.75)).status == "does not"
+
+
+def test_the_last_two_rows_of_table_one_are_the_best():
+    def there(both):
+        values = dict.fromkeys((row.label for row in TABLES["table1"].rows), 0.7) | {"cons + CE": both,
+                                                                                     "cons + CE + rec": 0.9}
+        return [record for name in ALL for label, value in values.items()
+                for record in made(ablation(label), name, [value])]
+
+    assert verdict("CE and cons together, with", there(0.8)).status == "holds"
+    assert verdict("CE and cons together, with", there(0.7)).status == "does not"
+
+
+def test_members_rise_over_the_rounds():
+    def there(spectral):
+        rounds = [{"agreement": agreement, "members": {"kmeans": {"nmi": kmeans}, "spectral": {"nmi": other}}}
+                  for agreement, kmeans, other in ((0.5, 0.4, 0.6), (0.9, 0.7, spectral))]
+        return [record for name in ALL for record in made(DECCS_ROW, name, [0.7, 0.7], rounds=rounds)]
+
+    assert verdict("Agreement and NMI rise", there(0.5)).status == "holds"         # the labels are those of k-means
+    assert verdict("The performance of every member", there(0.7)).status == "holds"
+    found = verdict("The performance of every member", there(0.5))
+    assert found.status == "does not"
+    assert found.findings[0].figures == "kmeans 0.400 to 0.700, spectral 0.600 to 0.500, n 2"
+
+
+def test_a_claim_on_a_part_of_the_data_says_so():
+    rounds = [{"agreement": 0.5, "members": {"kmeans": {"nmi": 0.5}}}]
+    there = (made(DECCS_ROW, "kmnist", [0.6], n=16_284, rounds=rounds)
+             + made(Row("ConCURL", "ConCURL"), "kmnist", [0.4], n=16_284))
+    (found,) = [one for one in claims.check_all(Results(there)) if "ConCURL" in one.claim]
+    assert "DECCS 0.600 (n 1); 16,284 of 70,000 points" in {one.about: one.figures for one in found.findings}["kmnist"]
 
 
 def test_no_effect_is_within_a_hundredth_or_a_deviation():
