@@ -8,6 +8,7 @@ import shutil
 import time
 from dataclasses import replace
 from html.parser import HTMLParser
+from io import StringIO
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -329,6 +330,31 @@ def test_a_part_at_hand_counts_its_own_runs_only(tmp_path, monkeypatch):
     assert grid.missing([run], grid.Known(there)) == []
 
 
+def test_the_newest_run_says_how_many_points_there_are_whatever_file_it_is_in():
+    row = Row("DEC", "DEC")
+    whole = made(row, "kmnist", [0.5], n=70_000, started="2026-02-01")
+    part = made(row, "kmnist", [0.9], n=16_284, started="2026-01-01")
+    assert Results(whole + part).scores(row, "kmnist") == [0.5]
+
+
+def test_runs_of_another_size_are_told_and_take_longer(tmp_path, monkeypatch):
+    monkeypatch.setenv("DECCS_DATA", str(tmp_path))
+    monkeypatch.setenv("DECCS_CACHE", str(tmp_path))
+    np.savez(tmp_path / "kmnist.npz", X=np.zeros((40, 784), np.uint8), y=np.zeros(40))
+    there = made(Row("DEC", "DEC"), "kmnist", [0.5], n=20)                  # 90 s
+    assert grid.Expected(there, {"kmnist": 40}).of("DEC", "kmnist") == 180
+    console, run = Console(file=StringIO(), width=160), Run("default", "DEC", "kmnist", 0, {})
+    died = Workers(1, None, dies, "fork")
+    grid.carry_out_missing([run], lambda: there, tmp_path / "out.jsonl", died, lambda record: None, console)
+    assert "Runs on 20 points of kmnist do not count: here it has 40." in console.file.getvalue()
+    (record,) = records.read(tmp_path / "out.jsonl")
+    assert (record["status"], record["n"]) == ("failed", 40)               # so it is not hidden by the one on 20 points
+
+
+def dies(run, cache):
+    os._exit(3)
+
+
 def test_a_run_that_ended_well_is_not_hidden_by_one_that_failed():
     row = Row("DEC", "DEC")
     ok = made(row, "usps", [0.6, 0.8], started="2026-01-01")
@@ -451,6 +477,25 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
+def test_a_figure_that_cannot_be_drawn_is_told(tmp_path, monkeypatch):
+    def fails(*words, **more):
+        raise ImportError("no matplotlib")
+
+    monkeypatch.setitem(reproduce.DRAWINGS, "fig7", replace(DRAWINGS["fig7"], draw=fails))
+    answer = CliRunner().invoke(app, ["reproduce", "fig7", "--page-only", "--out", str(tmp_path)])
+    assert "fig7 not drawn: ImportError: no matplotlib" in answer.output
+    assert answer.exit_code == 1
+
+
+def test_consensus_runs_without_a_partitioner_are_told_before_they_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "published", list)
+    monkeypatch.setattr("deccs.consensus.partitioners.module", lambda name: None)
+    answer = CliRunner().invoke(app, ["reproduce", "table2", "--data", "synth", "--methods", "LWEA", "--out",
+                                      str(tmp_path)])
+    assert answer.exit_code == 1 and "deccs[partition]" in answer.output
+    assert not (tmp_path / "records.jsonl").exists()
+
+
 def test_the_page_is_whole_and_needs_nothing_else(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "published", list)
     row = Row("DEC", "DEC")
@@ -458,8 +503,9 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path, monkeypatch):
     for record in [*ok, failed(ok[0]) | {"repetition": 1}]:
         records.append(tmp_path / reproduce.RECORDS, record)
     asked = reproduce.wanted(["table2", "claims", "fig1"], ["usps"])
-    written = reproduce.write_all(asked, tmp_path, None, draw=False, console=QUIET)
+    written, undrawn = reproduce.write_all(asked, tmp_path, None, draw=False, console=QUIET)
     assert [path.name for path in written] == ["table2.md", "table2.tex", "claims.md", "index.html"]
+    assert undrawn == []                # not asked for is no failure
     page = (tmp_path / "index.html").read_text()
     tags = Tags()
     tags.feed(page)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from deccs.benchmark.processes import Workers
 from deccs.benchmark.records import Record
 from deccs.benchmark.runner import Run, headers
 from deccs.benchmark.settings import METHODS, RUN_FOR
+from deccs.consensus.partitioners import required_kahypar
 from deccs.datasets.loading import located
 from deccs.datasets.sources import SOURCES
 from deccs.datasets.store import file_at_hand
@@ -35,13 +36,16 @@ class Known:
     """
 
     def __init__(self, there: Iterable[Record], *, again: bool = False) -> None:
+        there = list(there)
         self.places: dict[tuple[str, str, str, int], list[Record]] = defaultdict(list)
-        points: dict[str, int] = {}
+        self.points = {name: points_at_hand(name) for name in {record["dataset"] for record in there}}
+        self.of_other_size: dict[str, int] = {}      # data set -> points of records that do not count here
         for record in there:
             name = record["dataset"]
-            if name not in points:
-                points[name] = points_at_hand(name)
-            if counts(record, failed_too=not again) and record.get("n", points[name]) == points[name]:
+            n = record.get("n", self.points[name])
+            if n != self.points[name]:
+                self.of_other_size[name] = n
+            elif counts(record, failed_too=not again):
                 self.places[place(record)].append(record)
 
     def has(self, header: Record) -> bool:
@@ -59,9 +63,10 @@ def missing(wanted: Iterable[Run], known: Known) -> list[Run]:
 
 
 class Expected:
-    """How long a run takes, from earlier ones of the same method and data set."""
+    """How long a run takes, from earlier ones of the same method and data set; more points take longer."""
 
-    def __init__(self, there: Iterable[Record]) -> None:
+    def __init__(self, there: Iterable[Record], points_here: Mapping[str, int] | None = None) -> None:
+        self.points_here = points_here or {}
         self.seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
         self.points: dict[str, int] = {}         # of the runs: KMNIST may be there in part
         for record in there:
@@ -74,9 +79,9 @@ class Expected:
 
     def of(self, method: str, dataset: str) -> float | None:
         """Median seconds; without a run on this data set, of the next larger one or, by size, of the largest."""
+        size = self.points_here.get(dataset, self.points.get(dataset, n_points(dataset)))
         if (method, dataset) in self.seconds:
-            return statistics.median(self.seconds[method, dataset])
-        size = self.points.get(dataset, n_points(dataset))
+            return statistics.median(self.seconds[method, dataset]) * max(1.0, size / self.points[dataset])
         known = {self.points[other]: statistics.median(values)
                  for (name, other), values in self.seconds.items() if name == method}
         larger = [n for n in known if n >= size]
@@ -142,10 +147,16 @@ def carry_out_missing(
     with records.alone_with(out):
         records.mend(out)
         there = read()
-        known, expected = Known(there, again=again), Expected([*earlier, *there])
+        known = Known(there, again=again)
+        expected = Expected([*earlier, *there], known.points)
         waiting = missing(runs, known)
         time = f": {expected.words(waiting, workers.jobs)}" if waiting else ""
         console.print(f"{len(waiting)} runs to do{time}.", highlight=False)
+        for name in known.of_other_size.keys() & {run.dataset for run in waiting}:
+            console.print(f"Runs on {known.of_other_size[name]:,} points of {name} do not count: here it has "
+                          f"{known.points[name]:,}.", highlight=False)
+        if any(run.how.functions for run in waiting):
+            required_kahypar()  # without it every consensus function of a run would fail
         for name in dict.fromkeys(run.dataset for run in waiting if run.dataset in SOURCES):
             located(name)       # what cannot be had is told now, and is no failure of a run
         with workers, Display(len(waiting), console) as display:
@@ -162,7 +173,7 @@ def work_off(
             under_way = [worker.run for worker in workers.under_way.values()]
             display.show(under_way, expected.words([*waiting, *under_way], workers.jobs))
             for found in workers.ended():
-                for record in found:
+                for record in ({"n": points_at_hand(one["dataset"])} | one for one in found):   # a failed one has none
                     if not known.has(record):       # a crash may have kept a part of an ensemble's records
                         records.append(out, record)
                         expected.add(record)

@@ -13,7 +13,7 @@ from typing import Any
 
 from deccs.benchmark import claims, render
 from deccs.benchmark.claims import FAILS, HOLDS, PENDING, Verdict
-from deccs.benchmark.experiments import Experiment
+from deccs.benchmark.experiments import TRAINING, Experiment
 from deccs.benchmark.figures import FIGURES
 from deccs.benchmark.grid import duration
 from deccs.benchmark.results import Comparison, Results
@@ -27,6 +27,7 @@ class Drawn:
     name: str
     png: bytes | None
     reason: str = ""
+    failed: bool = False
     claims: Sequence[Mapping[str, Any]] = ()
 
 
@@ -47,7 +48,8 @@ class Page:
         return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>DECCS: the paper rerun</title>'
                 f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>'
                 f"<body><h1>Deep Clustering With Consensus Representations, rerun</h1>"
-                f"<p>Our numbers beside those the paper prints, from records of single runs.</p>{self.facts()}"
+                f"<p>Our numbers beside those the paper prints, from records of single runs. {TRAINING}</p>"
+                f"{self.facts()}"
                 f'<nav aria-label="Parts"><ul>{links}</ul></nav><main>{body}</main></body></html>\n')
 
     def facts(self) -> str:

@@ -60,7 +60,7 @@ def alone_with(path: Path) -> Iterator[None]:
     with open(path.with_name(f".{path.name}.lock"), "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise ValueError(f"Another process makes runs for {path}. Wait for it, or give another --out.") from error
         yield
 
@@ -155,6 +155,8 @@ def code_version() -> str:
 
     try:
         commit = git("rev-parse", "--short=12", "HEAD")
+        if git("ls-files", "--error-unmatch", __file__).returncode:     # the repository of something else
+            return version("deccs")
         changed = git("diff", "--quiet", "HEAD", "--", ".").returncode == 1
     except OSError:
         return version("deccs")

@@ -23,8 +23,8 @@ OLD_LEGEND = f"{OLD} runs from before the last change of the method; they are to
 CLAIMS = "What Section VI claims"
 NEWEST = f"By the newest runs there are, those marked {OLD} in the tables among them."
 RUNNER_UP = "DECCS and the runner-up"
-TEST = ("Welch's t-test, two-sided, between the runs of DECCS and those of the best other method. The rival was picked "
-        "by the same runs, which makes p a little too small; with so few runs it is a hint, no proof.")
+TEST = ("Welch's t-test, two-sided, between the runs of DECCS and those of the best other row shown. The rival was "
+        "picked by the same runs, which makes p a little too small; with so few runs it is a hint, no proof.")
 
 
 def legends(experiment: Experiment, table: Table) -> list[str]:

@@ -91,7 +91,7 @@ def run_missing(asked: Wanted, out: Path, workers: Workers, console: Console, *,
 
     def tell(record: Record) -> None:
         other = published.get(place(record))
-        beside = f"  (published: {summary(other)})" if other else ""
+        beside = f"  (published: {summary(other)})" if other and other.get("n") == record.get("n") else ""
         console.print(f"{record['dataset']} {record['method']} {record['repetition']} ({record['experiment']}): "
                       f"{summary(record)}{beside}", highlight=False, markup=False, soft_wrap=True)
 
@@ -107,8 +107,11 @@ def failed_of(asked: Wanted, results: Results) -> list[Record]:
 
 def write_all(
     asked: Wanted, out: Path, cache: Path | None, *, draw: bool, console: Console
-) -> list[Path]:
-    """Tables, figures and the page from the records. Without ``draw`` only figures that need no fit are drawn anew."""
+) -> tuple[list[Path], list[str]]:
+    """Tables, figures and the page from the records: the files, and the figures that could not be drawn.
+
+    Without ``draw`` only figures that need no fit are drawn anew.
+    """
     there = read_records(out, fresh=asked.fresh)
     results = Results(there)
     page = Page(results, verdicts=claims.check_all(results) if asked.with_claims else [])
@@ -127,7 +130,8 @@ def write_all(
             page.figures.append(drawn(name, there, out, cache, draw=draw, console=console))
     if page.verdicts:
         written.append(write_text(out / f"{CLAIMS}.md", render.claims_markdown(page.verdicts)))
-    return [*written, write_text(out / PAGE, page.html())]
+    undrawn = [figure.name for figure in page.figures if figure.failed]
+    return [*written, write_text(out / PAGE, page.html())], undrawn
 
 
 def drawn(name: str, there: list[Record], out: Path, cache: Path | None, *, draw: bool, console: Console) -> Drawn:
@@ -140,10 +144,12 @@ def drawn(name: str, there: list[Record], out: Path, cache: Path | None, *, draw
         try:
             before = records.finite(DRAWINGS[name].draw(there, out, cache=cache)) | {"recipe": RECIPE}
         except Exception as error:      # a figure that fails is told in its place; the tables stand
-            return Drawn(name, None, f"not drawn: {type(error).__name__}: {error}")
+            reason = f"not drawn: {type(error).__name__}: {error}"
+            console.print(f"{name} {reason}", style="red", highlight=False, markup=False)
+            return Drawn(name, None, reason, failed=True)
         write_text(path, json.dumps(before, indent=1))
         picture = picture_of(out, name)
-    return Drawn(name, picture, f"not yet drawn: deccs reproduce {name}", before.get("claims", ()))
+    return Drawn(name, picture, f"not yet drawn: deccs reproduce {name}", claims=before.get("claims", ()))
 
 
 def write_text(path: Path, text: str) -> Path:

@@ -91,6 +91,7 @@ class Results:
 
     def __init__(self, there: Iterable[Record]) -> None:
         ended = [record for record in there if record["status"] in ("ok", "failed")]
+        ended.sort(key=lambda record: record.get("started", ""))         # files come in the order of their names
         self.points = {record["dataset"]: record["n"] for record in ended if "n" in record}
         self.records = [record for record in ended if record.get("n") in (None, self.points.get(record["dataset"]))]
         self.expected = Expected(self.records)

@@ -226,18 +226,21 @@ def reproduce(
         try:
             if not page_only:
                 reproducing.run_missing(asked, out, Workers(jobs, cache), voice.stderr, again=again)
-            written = reproducing.write_all(asked, out, cache, draw=not page_only, console=voice.stderr)
+            written, undrawn = reproducing.write_all(asked, out, cache, draw=not page_only, console=voice.stderr)
         except KeyboardInterrupt as error:
             raise voice.stop(f"Stopped. Runs that ended are in {out / reproducing.RECORDS}; the same command goes on "
                              "from there.", INTERRUPTED) from error
         results = Results(reproducing.read_records(out, fresh=fresh))
         if asked.with_claims:
             voice.result({}, claims.in_words(claims.check_all(results)))
-        voice.note(f"The page is {written[-1]}.")
+        voice.note(f"The page is {written[-1]}; it shows what was asked for."
+                   + ("" if page_only else f" All there is: deccs reproduce --page-only --out {out}."))
         failed = reproducing.failed_of(asked, results)
         if failed and not page_only:
             raise voice.stop(f"{len(failed)} of the runs asked for have failed; they are on the page with their "
                              "errors. --again repeats them.", UNEXPECTED)
+        if undrawn:
+            raise voice.stop(f"{', '.join(undrawn)} could not be drawn; the reason is above.", UNEXPECTED)
 
 
 def list_datasets(*, as_json: bool) -> None:

@@ -53,7 +53,7 @@ def plain_errors(voice: Voice) -> Iterator[None]:
         yield
     except ValueError as error:
         raise voice.stop(str(error), BAD_INPUT) from error
-    except (OSError, DatasetError, MemoryError) as error:
+    except (OSError, DatasetError, MemoryError, ImportError) as error:       # an extra that is not installed
         raise voice.stop(f"{type(error).__name__}: {error}", UNEXPECTED) from error
     except KeyboardInterrupt as error:
         raise voice.stop("Stopped; nothing was written.", INTERRUPTED) from error

@@ -140,18 +140,24 @@ def by_kahypar(graph: csr_array, vertex_weights: np.ndarray, n_parts: int, seed:
 
 
 def kahypar_context(n_parts: int, seed: int, objective: str) -> tuple[Any, Any]:
-    mtkahypar = module("mtkahypar")
-    if mtkahypar is None:
-        raise ImportError(
-            "This consensus function needs a partitioner: pip install 'deccs[partition]' (pymetis for cspa, mcla and "
-            "hbgf, mtkahypar for hgpa). eac, lwea, lwgp and nmf need none."
-        )
+    mtkahypar = required_kahypar()
     mtkahypar.set_seed(seed)
     initialised = initialise(mtkahypar)
     context = initialised.context_from_preset(mtkahypar.PresetType.DETERMINISTIC_QUALITY)
     context.set_partitioning_parameters(n_parts, IMBALANCE, getattr(mtkahypar.Objective, objective))
     context.logging = False
     return initialised, context
+
+
+def required_kahypar() -> Any:
+    """All consensus functions can run where it is; METIS is preferred where it is, too."""
+    mtkahypar = module("mtkahypar")
+    if mtkahypar is None:
+        raise ImportError(
+            "This consensus function needs a partitioner: pip install 'deccs[partition]' (pymetis for cspa, mcla and "
+            "hbgf, mtkahypar for hgpa). eac, lwea, lwgp and nmf need none."
+        )
+    return mtkahypar
 
 
 @lru_cache(1)
