@@ -118,7 +118,8 @@ def write_all(
     written = []
     for name, experiment in asked.experiments.items():
         if name in TABLES and experiment.rows and experiment.datasets:
-            if name == "table2" and (best := chosen_by_truth(there)):
+            shown = [record for record in there if record["dataset"] in experiment.datasets]
+            if name == "table2" and (best := chosen_by_truth(shown)):
                 note = f"{experiment.note} By the truth, where tried: {'; '.join(best)}."
                 experiment = replace(experiment, note=note)
             table = results.table(name, experiment, asked.n_seeds)

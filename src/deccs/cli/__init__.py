@@ -130,8 +130,8 @@ def reproduce(
     data: Annotated[str | None, typer.Option(show_default=False, help="Only these data sets: a,b,c.")] = None,
     methods: Annotated[str | None, typer.Option(show_default=False, help="Only these rows: a,b,c.")] = None,
     seeds: Annotated[int | None, typer.Option(show_default=False, help=(
-        "Runs of each cell. (default: DECCS 5, others 3; on MNIST, FMNIST and KMNIST DECCS 3, others and variants "
-        "1)"))] = None,
+        "At least so many runs of each cell. (default: DECCS 5, others 3; on MNIST, FMNIST and KMNIST DECCS 3, others "
+        "and variants 1)"))] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time; each gets its share of the cores.")] = 1,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for records, tables and page.")] = (
         Path("reproduced")),
