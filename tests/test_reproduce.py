@@ -5,9 +5,11 @@ import os
 import random
 import re
 import shutil
+import subprocess
 import time
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib.metadata import version
 from io import StringIO
 from multiprocessing import get_context
 from pathlib import Path
@@ -787,6 +789,17 @@ def test_half_of_the_members_at_chance():
     found = verdict("Two not linearly", both)
     assert (found.status, found.findings[0].figures) == (
         "holds", "half at chance in 1 of 2 runs, all right in the end in 1 of these")
+
+
+def test_code_inside_another_repository_is_not_named_by_its_commit(tmp_path, monkeypatch):
+    there = tmp_path / "venv" / "deccs" / "benchmark"
+    there.mkdir(parents=True)
+    (there / "records.py").touch()
+    who = ["-c", "user.name=x", "-c", "user.email=x@x"]
+    for words in (["init", "-q"], [*who, "commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    monkeypatch.setattr(records, "__file__", str(there / "records.py"))
+    assert records.code_version() == version("deccs")
 
 
 def test_published_records_are_those_of_the_checkout():

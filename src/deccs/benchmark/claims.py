@@ -72,8 +72,10 @@ class Verdict:
         >>> Verdict("DECCS is ahead", "by NMI", [Finding("mice", True, ""), Finding("synth", False, "")]).how
         'by NMI; holds in 1 of 2'
         """
-        held, all_of_it = sum(finding.holds is True for finding in self.findings), len(self.findings)
-        return f"{self.rule}; holds in {held} of {all_of_it}" if self.status == FAILS and all_of_it > 1 else self.rule
+        if self.status != FAILS or len(self.findings) == 1:
+            return self.rule
+        held = sum(finding.holds is True for finding in self.findings)
+        return f"{self.rule}; holds in {held} of {len(self.findings)}"
 
 
 def word_for(holds: bool | None) -> str:
