@@ -11,9 +11,10 @@ import torch
 from sklearn.datasets import make_blobs
 
 from deccs import DECCS, Autoencoder, Pretraining, datasets
-from deccs.agreement import canonical
-from deccs.rows import Rows, fit_scaler
-from deccs.training import pretrain
+from deccs.data.rows import Rows
+from deccs.data.scaling import fit_scaler
+from deccs.labels import canonical
+from deccs.training.pretraining import pretrain
 
 SMALL = {
     "n_clusters": 3,

@@ -20,9 +20,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from deccs import DECCS, Pretraining
-from deccs.ensemble import MemberWarning
-from deccs.rounds import FULL, RoundSettings
+from deccs.members.running import MemberWarning
+from deccs.rounds.algorithm import FULL
 from deccs.scores import nmi
+from deccs.settings import RoundSettings
 
 
 def quick_members(k=3):
@@ -37,11 +38,20 @@ def assert_same_fit(one, two, X, X_two=None):
     assert one.agreement_ == two.agreement_
 
 
-@parametrize_with_checks([
-    # Four clusters: the checks of sparse input expect four columns of whatever has predict_proba.
-    DECCS(n_clusters=4, layers=(8, 2), n_rounds=1, n_init=1, n_steps=4, pretraining=Pretraining(epochs=1),
-          random_state=0)
-])
+@parametrize_with_checks(
+    [
+        # Four clusters: the checks of sparse input expect four columns of whatever has predict_proba.
+        DECCS(
+            n_clusters=4,
+            layers=(8, 2),
+            n_rounds=1,
+            n_init=1,
+            n_steps=4,
+            pretraining=Pretraining(epochs=1),
+            random_state=0,
+        )
+    ]
+)
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MemberWarning)
@@ -61,10 +71,18 @@ def test_labels(fitted, blobs):
 
 def test_attributes_agree_with_the_rounds(fitted):
     best = fitted.rounds_[fitted.best_round_]
-    assert fitted.agreement_ == best.agreement == max(finished.agreement for finished in fitted.rounds_)
-    assert fitted.member_names_ == best.member_names == ("kmeans", "spectral", "agglomerative", "mixture")
+    assert (
+        fitted.agreement_
+        == best.agreement
+        == max(finished.agreement for finished in fitted.rounds_)
+    )
+    assert (
+        fitted.member_names_
+        == best.member_names
+        == ("kmeans", "spectral", "agglomerative", "mixture")
+    )
     agreed = [finished.agreement >= FULL for finished in fitted.rounds_]
-    expected = 2 if all(agreed[:2]) else 3                                 # full agreement twice, or two updates
+    expected = 2 if all(agreed[:2]) else 3  # full agreement twice, or two updates
     assert fitted.n_iter_ == len(fitted.rounds_) == expected
     assert fitted.n_features_in_ == 4
 
@@ -85,7 +103,8 @@ def test_same_seed_same_bits(small, blobs):
 
 def test_a_random_state_object_is_a_seed(small, blobs):
     first, again = (
-        small(members=quick_members(), random_state=np.random.RandomState(3)).fit(blobs.X) for _ in range(2)
+        small(members=quick_members(), random_state=np.random.RandomState(3)).fit(blobs.X)
+        for _ in range(2)
     )
     assert_same_fit(first, again, blobs.X)
 
@@ -108,7 +127,12 @@ def test_a_single_row_is_what_it_is_among_many(fitted, blobs):
         row = blobs.X[i : i + 1]
         assert_array_equal(fitted.predict(row), fitted.labels_[i : i + 1])
         assert_allclose(fitted.transform(row), fitted.transform(blobs.X)[i : i + 1], rtol=1e-12)
-        assert_allclose(fitted.predict_proba(row), fitted.predict_proba(blobs.X)[i : i + 1], rtol=1e-9, atol=1e-15)
+        assert_allclose(
+            fitted.predict_proba(row),
+            fitted.predict_proba(blobs.X)[i : i + 1],
+            rtol=1e-9,
+            atol=1e-15,
+        )
 
 
 def test_the_order_of_the_rows_does_not_matter_to_predict(fitted, blobs):
@@ -127,7 +151,7 @@ def test_predict_proba(fitted, blobs):
 def test_members_predict_is_numbered_alike(fitted, blobs):
     said = fitted.members_predict(blobs.X)
     assert said.shape == (4, 180)
-    assert_array_equal(said[0], fitted.labels_)                            # far blobs: all say the same
+    assert_array_equal(said[0], fitted.labels_)  # far blobs: all say the same
     for member in said[1:]:
         assert_array_equal(member, said[0])
 
@@ -136,7 +160,7 @@ def test_members_predict_of_different_k_is_numbered_alike(small, blobs):
     joined = np.array([0, 0, 1])[blobs.y]
     model = small(members=[("three", blobs.y), ("two", joined)]).fit(blobs.X)
     three, two = model.members_predict(blobs.X)
-    assert (three == two).mean() > 0.6                                  # 2/3: one of the joined blobs, and the third
+    assert (three == two).mean() > 0.6  # 2/3: one of the joined blobs, and the third
 
 
 def test_consensus_confidence(fitted, blobs):
@@ -256,10 +280,12 @@ def test_data_frames(plain, blobs, library):
     names = ["a", "b", "c", "d"]
     X = frames.DataFrame(dict(zip(names, blobs.X.T, strict=True)))
     with warnings.catch_warnings():
-        warnings.simplefilter("error")                             # such as "X does not have valid feature names"
+        warnings.simplefilter("error")  # such as "X does not have valid feature names"
         model = refit(plain, X)
         assert_array_equal(model.predict(X), plain.labels_)
-        assert_allclose(model.transform(X), plain.transform(blobs.X), atol=1e-6)   # columns lie otherwise in memory
+        assert_allclose(
+            model.transform(X), plain.transform(blobs.X), atol=1e-6
+        )  # columns lie otherwise in memory
     assert_array_equal(model.feature_names_in_, names)
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(X[["b", "a", "c", "d"]])
@@ -275,7 +301,9 @@ def test_images_are_flattened(small):
     assert images.n_features_in_ == 16
 
 
-@pytest.mark.parametrize(("given", "returned"), [("float32", "float32"), ("float64", "float64"), ("int64", "float64")])
+@pytest.mark.parametrize(
+    ("given", "returned"), [("float32", "float32"), ("float64", "float64"), ("int64", "float64")]
+)
 def test_transform_keeps_the_precision(plain, blobs, given, returned):
     assert plain.transform(blobs.X.astype(given)).dtype == returned
 
@@ -311,7 +339,9 @@ def silhouette_of(model, X, y=None):
 
 @pytest.mark.parametrize("scorer", [silhouette_of, lambda model, X, y=None: model.agreement_])
 def test_grid_search(small, blobs, scorer):
-    search = GridSearchCV(small(n_rounds=0), {"n_clusters": [2, 3]}, scoring=scorer, cv=2, error_score="raise")
+    search = GridSearchCV(
+        small(n_rounds=0), {"n_clusters": [2, 3]}, scoring=scorer, cv=2, error_score="raise"
+    )
     search.fit(blobs.X)
     assert search.best_params_["n_clusters"] in (2, 3)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
@@ -344,7 +374,7 @@ def test_own_modules(small, blobs):
     model = small(autoencoder=(encoder, decoder), members=quick_members()).fit(blobs.X)
     assert model.transform(blobs.X).shape == (180, 3)
     assert isinstance(model.autoencoder_.encoder[1], nn.Tanh)
-    assert torch.equal(bits(encoder), before)                               # a copy was trained
+    assert torch.equal(bits(encoder), before)  # a copy was trained
     assert not torch.equal(bits(model.autoencoder_.encoder), before)
 
 
@@ -356,7 +386,9 @@ def test_a_pretrained_autoencoder_is_used_as_it_is(small, blobs, trained):
             epochs.append(epoch)
 
     before = bits(trained).clone()
-    model = small(autoencoder=trained, n_rounds=0, members=quick_members(), callbacks=[Watches()]).fit(blobs.X)
+    model = small(
+        autoencoder=trained, n_rounds=0, members=quick_members(), callbacks=[Watches()]
+    ).fit(blobs.X)
     assert epochs == []
     assert torch.equal(bits(model.autoencoder_), before)
     updated = small(autoencoder=trained, n_rounds=1, members=quick_members()).fit(blobs.X)
@@ -365,7 +397,9 @@ def test_a_pretrained_autoencoder_is_used_as_it_is(small, blobs, trained):
 
 
 def test_one_fit_continues_where_another_ended(plain, small, blobs):
-    further = small(autoencoder=plain.autoencoder_, n_rounds=0, members=quick_members()).fit(blobs.X)
+    further = small(autoencoder=plain.autoencoder_, n_rounds=0, members=quick_members()).fit(
+        blobs.X
+    )
     assert_array_equal(further.transform(blobs.X), plain.transform(blobs.X))
 
 
@@ -374,7 +408,7 @@ def test_pretraining_grid(small, blobs):
     model = small(pretraining_grid=grid, members=quick_members(), n_rounds=0).fit(blobs.X)
     errors = [error for _, error in model.pretraining_search_]
     assert errors[1] < errors[0]
-    directly = small(members=quick_members(), n_rounds=0).fit(blobs.X)             # its own rate is 1e-2
+    directly = small(members=quick_members(), n_rounds=0).fit(blobs.X)  # its own rate is 1e-2
     assert_array_equal(model.transform(blobs.X), directly.transform(blobs.X))
 
 
@@ -393,8 +427,11 @@ def test_callbacks_get_every_round_and_epoch(small, blobs):
             self.rounds.append(finished.number)
 
     watcher, numbers = Watches(), []
-    model = small(n_rounds=2, members=quick_members(),
-                  callbacks=[watcher, lambda finished: numbers.append(finished.number)]).fit(blobs.X)
+    model = small(
+        n_rounds=2,
+        members=quick_members(),
+        callbacks=[watcher, lambda finished: numbers.append(finished.number)],
+    ).fit(blobs.X)
     assert watcher.epochs == list(range(1, 16))
     assert watcher.rounds == numbers == [finished.number for finished in model.rounds_]
     assert len(numbers) >= 2
@@ -443,7 +480,10 @@ def test_wrong_width_of_new_data(plain, blobs):
         ({"n_clusters": 2.5}, "n_clusters.*got 2.5"),
         ({"n_clusters": 181}, "n_clusters=181 is more than the number of points, n_samples=180"),
         ({"members": [("only", KMeans(3))]}, r"at least two ensemble members, got 1: \['only'\]"),
-        ({"members": [("a", np.zeros(5)), ("b", KMeans(3))]}, r"'a'.*shape \(180,\); got ndarray of shape \(5,\)"),
+        (
+            {"members": [("a", np.zeros(5)), ("b", KMeans(3))]},
+            r"'a'.*shape \(180,\); got ndarray of shape \(5,\)",
+        ),
         ({"scale": "minmax"}, "scale must be one of.*'minmax'"),
         ({"centre": "mode"}, "centre must be 'mean' or 'median', got 'mode'"),
         ({"layers": "wide"}, "layers must be 'auto' or a tuple of widths, got 'wide'"),
@@ -479,8 +519,11 @@ def test_wrong_device_is_named(small, blobs):
         (nn.Linear(7, 2), nn.Linear(2, 4), "does not take rows of 4 columns"),
         (nn.Linear(4, 2), nn.Linear(3, 4), "does not take rows of 4 columns"),
         (nn.Linear(4, 2), nn.Linear(2, 5), r"decoder \(n, 4\); got \(2, 2\) and \(2, 5\)"),
-        (nn.Sequential(nn.Linear(4, 2), nn.Unflatten(1, (1, 2))), nn.Sequential(nn.Flatten(), nn.Linear(2, 4)),
-         r"encoder must give \(n, n_latent\).*got \(2, 1, 2\)"),
+        (
+            nn.Sequential(nn.Linear(4, 2), nn.Unflatten(1, (1, 2))),
+            nn.Sequential(nn.Flatten(), nn.Linear(2, 4)),
+            r"encoder must give \(n, n_latent\).*got \(2, 1, 2\)",
+        ),
     ],
 )
 def test_wrong_modules_are_named(small, blobs, encoder, decoder, words):
@@ -488,14 +531,22 @@ def test_wrong_modules_are_named(small, blobs, encoder, decoder, words):
         small(autoencoder=(encoder, decoder)).fit(blobs.X)
 
 
-@pytest.mark.parametrize("own", [nn.Linear(4, 2), "deep", (nn.Linear(4, 2),)], ids=["module", "word", "single"])
+@pytest.mark.parametrize(
+    "own", [nn.Linear(4, 2), "deep", (nn.Linear(4, 2),)], ids=["module", "word", "single"]
+)
 def test_an_autoencoder_that_is_none_is_named(small, blobs, own):
     with pytest.raises(ValueError, match=r"(?s)\(encoder, decoder\).*got"):
         small(autoencoder=own).fit(blobs.X)
 
 
 def test_nothing_before_fit(small):
-    for method in ("predict", "transform", "predict_proba", "members_predict", "consensus_confidence"):
+    for method in (
+        "predict",
+        "transform",
+        "predict_proba",
+        "members_predict",
+        "consensus_confidence",
+    ):
         with pytest.raises(NotFittedError):
             getattr(small(), method)([[0, 0, 0, 0]])
 
@@ -526,7 +577,9 @@ def test_constant_data_with_given_labels_is_no_crash(small):
 
 
 def test_one_column(small):
-    X = np.concatenate([np.linspace(0, 1, 40), np.linspace(9, 10, 40), np.linspace(20, 21, 40)])[:, None]
+    X = np.concatenate([np.linspace(0, 1, 40), np.linspace(9, 10, 40), np.linspace(20, 21, 40)])[
+        :, None
+    ]
     model = small(layers=(8, 1), pretraining=Pretraining(epochs=60, batch_size=16)).fit(X)
     assert nmi(np.repeat([0, 1, 2], 40), model.labels_) == pytest.approx(1)
 
@@ -539,12 +592,15 @@ def test_defaults_of_the_rounds_stand_once():
     assert {name: own[name] for name in shared} == {name: getattr(rounds, name) for name in shared}
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"dropout": "a"}, "dropout must be a share in .*got 'a'"),
-    ({"dropout": 1.0}, "dropout must be a share in .*got 1.0"),
-    ({"device": "cuda:99"}, "device must be 'auto' or one that torch has here, got 'cuda:99'"),
-    ({"device": "abacus"}, "device must be 'auto' or one that torch has here, got 'abacus'"),
-])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dropout": "a"}, "dropout must be a share in .*got 'a'"),
+        ({"dropout": 1.0}, "dropout must be a share in .*got 1.0"),
+        ({"device": "cuda:99"}, "device must be 'auto' or one that torch has here, got 'cuda:99'"),
+        ({"device": "abacus"}, "device must be 'auto' or one that torch has here, got 'abacus'"),
+    ],
+)
 def test_errors_of_the_network_say_what_was_given(small, blobs, changes, message):
     with pytest.raises(ValueError, match=message):
         small(**changes).fit(blobs.X)

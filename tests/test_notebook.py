@@ -11,7 +11,7 @@ def test_a_fitted_model_shows_its_summary_below_scikit_learn_s_diagram(fitted):
     shown = fitted._repr_html_()
     assert shown.startswith(BaseEstimator._html_repr(fitted)[:200])
     assert f"{fitted.agreement_:.3f} in the best round" in shown
-    assert "60, 60, 60" in shown                                            # the three blobs
+    assert "60, 60, 60" in shown  # the three blobs
     assert fitted._repr_mimebundle_()["text/html"].endswith("</table>")
 
 

@@ -15,12 +15,17 @@ def test_deccs_on_real_pendigits_gains_over_its_autoencoder(load_real):
     assert model.agreement_ > model.rounds_[0].agreement
     assert last["kmeans"]["nmi"] > first["kmeans"]["nmi"]
     assert scores.nmi(y, model.labels_) > 0.7
-    new = data.X[np.setdiff1d(np.arange(data.n), keep)[:2_000]]            # points the fit never saw
-    assert scores.nmi(data.y[np.setdiff1d(np.arange(data.n), keep)[:2_000]], model.predict(new)) > 0.7
+    new = data.X[np.setdiff1d(np.arange(data.n), keep)[:2_000]]  # points the fit never saw
+    assert (
+        scores.nmi(data.y[np.setdiff1d(np.arange(data.n), keep)[:2_000]], model.predict(new)) > 0.7
+    )
 
 
 def test_synth_is_solved():
     X, y = datasets.make_synth(random_state=0)
     model = DECCS(4, scale=None, random_state=0).fit(X)
     assert scores.ari(y, model.labels_) > 0.98
-    assert all(member["ari"] > 0.98 for member in scores.of_members(model.rounds_[model.best_round_], y).values())
+    assert all(
+        member["ari"] > 0.98
+        for member in scores.of_members(model.rounds_[model.best_round_], y).values()
+    )

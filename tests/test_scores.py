@@ -12,8 +12,10 @@ from deccs.scores import accuracy, against_truth, agreement, ari, nmi, silhouett
 
 def test_accuracy_by_hand():
     truth = [0, 0, 0, 1, 1, 2]
-    assert accuracy(truth, [2, 2, 2, 0, 0, 1]) == 1                       # only the names differ
-    assert accuracy(truth, [0, 0, 1, 1, 1, 1]) == pytest.approx(4 / 6)    # 2 + 2; class 2 has no cluster left
+    assert accuracy(truth, [2, 2, 2, 0, 0, 1]) == 1  # only the names differ
+    assert accuracy(truth, [0, 0, 1, 1, 1, 1]) == pytest.approx(
+        4 / 6
+    )  # 2 + 2; class 2 has no cluster left
     assert accuracy(truth, [0, 0, 0, 0, 0, 0]) == pytest.approx(3 / 6)
 
 
@@ -28,14 +30,16 @@ def test_nmi_and_ari_equal_scikit_learn():
     assert nmi(truth, labels) == normalized_mutual_info_score(truth, labels)
     assert ari(truth, labels) == adjusted_rand_score(truth, labels)
     assert nmi([0, 0, 1, 1], [0, 1, 0, 1]) == pytest.approx(0, abs=1e-12)
-    assert ari([0, 0, 1, 1], [0, 1, 0, 1]) == -0.5                        # by hand: (0 - 2/3) / (2 - 2/3)
+    assert ari([0, 0, 1, 1], [0, 1, 0, 1]) == -0.5  # by hand: (0 - 2/3) / (2 - 2/3)
 
 
 def test_scores_do_not_see_names():
     truth, labels = np.random.default_rng(0).integers(0, 4, (2, 100))
     assert against_truth(truth, 3 - labels) == pytest.approx(against_truth(truth, labels))
     assert set(against_truth(truth, labels)) == {"nmi", "ari", "accuracy"}
-    assert against_truth(np.array(list("abcd"))[truth], truth) == pytest.approx({"nmi": 1, "ari": 1, "accuracy": 1})
+    assert against_truth(np.array(list("abcd"))[truth], truth) == pytest.approx(
+        {"nmi": 1, "ari": 1, "accuracy": 1}
+    )
 
 
 def test_agreement_by_hand():
@@ -51,15 +55,17 @@ def test_silhouette():
 
 def finished(sample, **partitions):
     return SimpleNamespace(
-        sample=np.array(sample), member_names=tuple(partitions), base_partitions=np.array(list(partitions.values()))
+        sample=np.array(sample),
+        member_names=tuple(partitions),
+        base_partitions=np.array(list(partitions.values())),
     )
 
 
 def test_stability_by_hand():
     rounds = [
         finished([0, 1, 2, 3, 4], a=[0, 0, 1, 1, 1], b=[0, 1, 0, 1, 1]),
-        finished([1, 2, 3, 4, 9], b=[1, 0, 1, 1, 0], a=[1, 1, 0, 0, 0]),     # the same b, another a
-        finished([20, 21], a=[0, 1], b=[0, 1]),                              # no point in common
+        finished([1, 2, 3, 4, 9], b=[1, 0, 1, 1, 0], a=[1, 1, 0, 0, 0]),  # the same b, another a
+        finished([20, 21], a=[0, 1], b=[0, 1]),  # no point in common
     ]
     a = normalized_mutual_info_score([0, 1, 1, 1], [1, 1, 0, 0])
     first, second = stability(rounds)
@@ -68,5 +74,8 @@ def test_stability_by_hand():
 
 
 def test_stability_leaves_noise_out():
-    rounds = [finished([0, 1, 2, 3, 4], a=[0, 0, 1, 1, -1]), finished([0, 1, 2, 3, 4], a=[0, 0, 1, 1, 0])]
+    rounds = [
+        finished([0, 1, 2, 3, 4], a=[0, 0, 1, 1, -1]),
+        finished([0, 1, 2, 3, 4], a=[0, 0, 1, 1, 0]),
+    ]
     assert stability(rounds) == pytest.approx([1])

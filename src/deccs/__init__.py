@@ -6,22 +6,37 @@ from typing import TYPE_CHECKING
 from deccs._version import __version__
 
 if TYPE_CHECKING:
-    from deccs import benchmark, consensus, datasets, deep, plots, report, scores
-    from deccs.autoencoder import Autoencoder
-    from deccs.consensus import AutoencoderConsensus, ConsensusClustering, RandomProjectionEM, RandomProjectionFCM
-    from deccs.ensemble import default_members
+    from deccs import consensus, datasets, deep, plots, report, scores
+    from deccs.consensus import (
+        AutoencoderConsensus,
+        ConsensusClustering,
+        RandomProjectionEM,
+        RandomProjectionFCM,
+    )
     from deccs.estimator import DECCS
-    from deccs.rounds import Round
-    from deccs.training import Pretraining
+    from deccs.members.default import default_members
+    from deccs.network.autoencoder import Autoencoder
+    from deccs.rounds.records import Round
+    from deccs.settings import Pretraining
 
 # Where the names are. They are loaded when first used: torch takes seconds, and who asks for --help needs none of it.
 HOMES = {
-    "DECCS": "estimator", "Autoencoder": "autoencoder", "Pretraining": "training", "Round": "rounds",
-    "default_members": "ensemble",
-    **dict.fromkeys(("AutoencoderConsensus", "ConsensusClustering", "RandomProjectionEM", "RandomProjectionFCM"),
-                    "consensus"),
+    "DECCS": "estimator",
+    "Autoencoder": "network.autoencoder",
+    "Pretraining": "settings",
+    "Round": "rounds.records",
+    "default_members": "members.default",
+    **dict.fromkeys(
+        (
+            "AutoencoderConsensus",
+            "ConsensusClustering",
+            "RandomProjectionEM",
+            "RandomProjectionFCM",
+        ),
+        "consensus",
+    ),
 }
-MODULES = ("benchmark", "consensus", "datasets", "deep", "plots", "report", "scores")
+MODULES = ("consensus", "datasets", "deep", "plots", "report", "scores")
 
 
 def __getattr__(name: str) -> object:
@@ -40,7 +55,20 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "DECCS", "Autoencoder", "AutoencoderConsensus", "ConsensusClustering", "Pretraining", "RandomProjectionEM",
-    "RandomProjectionFCM", "Round", "__version__", "benchmark", "consensus", "datasets", "deep", "default_members",
-    "plots", "report", "scores",
+    "DECCS",
+    "Autoencoder",
+    "AutoencoderConsensus",
+    "ConsensusClustering",
+    "Pretraining",
+    "RandomProjectionEM",
+    "RandomProjectionFCM",
+    "Round",
+    "__version__",
+    "consensus",
+    "datasets",
+    "deep",
+    "default_members",
+    "plots",
+    "report",
+    "scores",
 ]

@@ -1,6 +1,6 @@
 """``python -m deccs`` is the command line."""
 
-from deccs.cli import main
+from deccs.app.cli import main
 
 if __name__ == "__main__":
     main()

@@ -10,28 +10,41 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
 from sklearn.cluster import KMeans
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
 from deccs import plots
-from deccs.agreement import align_labels, canonical, majority_map
-from deccs.autoencoder import Autoencoder, encode, encode_exactly
-from deccs.classifiers import NEVER, Classifiers, classify
-from deccs.embedding import pick_device, starting_autoencoder
-from deccs.ensemble import Member, asked_clusters, members_for
-from deccs.files import Checkpoint, ModelFiles, open_checkpoint
-from deccs.inputs import as_table, output_dtype
+from deccs.data.inputs import as_table, output_dtype
+from deccs.data.rows import Rows
+from deccs.data.scaling import fit_scaler
+from deccs.display import Display
+from deccs.events import tell
+from deccs.labels import align_labels, canonical, majority_map
+from deccs.members.checks import asked_clusters, members_for
+from deccs.members.default import Member
+from deccs.network.autoencoder import Autoencoder, encode, encode_exactly
+from deccs.network.device import pick_device
 from deccs.notebook import summary_html
-from deccs.progress import Display, tell
-from deccs.rounds import Consensus, Round, RoundSettings, best_of_restarts, split_sample
-from deccs.rows import Rows, fit_scaler
+from deccs.rounds.algorithm import split_sample
+from deccs.rounds.classifiers import NEVER, Classifiers, classify
+from deccs.rounds.records import Consensus, Round
+from deccs.rounds.restarts import best_of_restarts
 from deccs.seeds import generator_for, root_seed, seed_for
-from deccs.training import Pretraining
+from deccs.settings import Pretraining, RoundSettings
+from deccs.storage import Checkpoint, ModelFiles, open_checkpoint
+from deccs.training.start import starting_autoencoder
 
 
-class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class DECCS(
+    ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
     """Deep Embedded Clustering with Consensus representationS (ICDM 2022).
 
     An autoencoder embeds the data, an ensemble of different clusterers clusters the embedding,
@@ -50,7 +63,7 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Your own modules. One with ``pretrained=True`` is used as it is; it is copied, never changed.
     layers : tuple of int or "auto"
         Widths of the encoder, the last being the embedding; the decoder mirrors it. "auto" follows
-        from the size of the data, see :func:`deccs.autoencoder.default_layers`.
+        from the size of the data, see :func:`deccs.rules.default_layers`.
     dropout : float, default=0
         Share of the units that are left out in each step of training.
     pretraining : Pretraining or None
@@ -114,7 +127,7 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         A fit that was stopped or killed goes on where it was: the same data, settings and seed give the same bits
         as without a break. The folder is gone when the fit is done.
     callbacks : list
-        Functions that get every :class:`~deccs.rounds.Round`, or objects with ``on_round``, ``on_epoch`` and
+        Functions that get every :class:`~deccs.rounds.records.Round`, or objects with ``on_round``, ``on_epoch`` and
         ``on_fit``. The last gets the fitted estimator before the checkpoint goes: results are best written there.
 
     Attributes
@@ -224,12 +237,25 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         with Display(self.n_rounds) if self.verbose else nullcontext() as display:
             listeners = [*(self.callbacks or []), *([display] if display else [])]
             start = starting_autoencoder(
-                rows, root, autoencoder=self.autoencoder, layers=self.layers, dropout=self.dropout,
-                pretraining=self.pretraining, grid=self.pretraining_grid, on_epoch=tell(listeners, "on_epoch"),
+                rows,
+                root,
+                autoencoder=self.autoencoder,
+                layers=self.layers,
+                dropout=self.dropout,
+                pretraining=self.pretraining,
+                grid=self.pretraining_grid,
+                on_epoch=tell(listeners, "on_epoch"),
                 checkpoint=checkpoint,
             )
             result = best_of_restarts(
-                start.autoencoder, rows, members, settings, root, self.n_init, tell(listeners, "on_round"), checkpoint
+                start.autoencoder,
+                rows,
+                members,
+                settings,
+                root,
+                self.n_init,
+                tell(listeners, "on_round"),
+                checkpoint,
             )
             self.pretraining_search_ = start.search
             self._remember(result, rows, members, root)
@@ -248,18 +274,26 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return self._labels(self._checked(X))
 
     def _labels(self, X: Any) -> np.ndarray:
-        return np.concatenate([logits(self.label_classifier_, Z)[:, 0].argmax(1) for Z in self._embedded(X)])
+        return np.concatenate(
+            [logits(self.label_classifier_, Z)[:, 0].argmax(1) for Z in self._embedded(X)]
+        )
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each cluster: (n_points, n_clusters_)."""
         X = self._checked(X)
-        return np.concatenate([probabilities(self.label_classifier_, Z)[:, 0] for Z in self._embedded(X)])
+        return np.concatenate(
+            [probabilities(self.label_classifier_, Z)[:, 0] for Z in self._embedded(X)]
+        )
 
     def members_predict(self, X: Any) -> np.ndarray:
         """What each member says, numbered alike: (n_members, n_points), in the order of ``member_names_``."""
         X = self._checked(X)
-        said = np.concatenate([logits(self.classifiers_, Z).argmax(2).T for Z in self._embedded(X)], axis=1)
-        return np.stack([names[member] for names, member in zip(self._cluster_names, said, strict=True)])
+        said = np.concatenate(
+            [logits(self.classifiers_, Z).argmax(2).T for Z in self._embedded(X)], axis=1
+        )
+        return np.stack(
+            [names[member] for names, member in zip(self._cluster_names, said, strict=True)]
+        )
 
     def consensus_confidence(self, X: Any) -> np.ndarray:
         """How far the members agree with the label of each point: (n_points,), 1 where all are sure of it.
@@ -270,8 +304,8 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         X = self._checked(X)
         parts = []
         for Z in self._embedded(X):
-            label = logits(self.label_classifier_, Z)[:, 0].argmax(1)                  # (block,)
-            belongs = self._cluster_map[None] == label[:, None, None]                  # (block, n_members, widest)
+            label = logits(self.label_classifier_, Z)[:, 0].argmax(1)  # (block,)
+            belongs = self._cluster_map[None] == label[:, None, None]  # (block, n_members, widest)
             parts.append((probabilities(self.classifiers_, Z) * belongs).sum(2).mean(1))
         return np.concatenate(parts)
 
@@ -299,29 +333,50 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags = ClassifierTags()  # scikit-learn's sparse checks read them of all with predict_proba
+        tags.classifier_tags = (
+            ClassifierTags()
+        )  # scikit-learn's sparse checks read them of all with predict_proba
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     def _round_settings(self) -> RoundSettings:
-        for name, least in {"n_rounds": 0, "n_init": 1, "n_steps": 1, "batch_size": 2, "min_cluster_size": 1}.items():
+        for name, least in {
+            "n_rounds": 0,
+            "n_init": 1,
+            "n_steps": 1,
+            "batch_size": 2,
+            "min_cluster_size": 1,
+        }.items():
             value = getattr(self, name)
             if name in ("n_init", "n_steps") and value == "auto":
                 continue
             if not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+                raise ValueError(
+                    f"{name} must be a whole number of at least {least}, got {value!r}."
+                )
         names = RoundSettings.__dataclass_fields__
         return RoundSettings(**{name: getattr(self, name) for name in names if hasattr(self, name)})
 
     def _checkpoint(self, X: Any) -> tuple[Checkpoint, int]:
         """The states of a fit before this one, if there are any, and the seed."""
         without_effect = ("checkpoint", "callbacks", "verbose", "n_jobs", "random_state")
-        settings = {name: value for name, value in self.get_params(deep=False).items() if name not in without_effect}
+        settings = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in without_effect
+        }
         settings["device"] = pick_device(self.device)
         return open_checkpoint(
-            self.checkpoint, X, settings, root_seed(self.random_state), by_chance=self.random_state is None)
+            self.checkpoint,
+            X,
+            settings,
+            root_seed(self.random_state),
+            by_chance=self.random_state is None,
+        )
 
-    def _remember(self, result: Consensus, rows: Rows, members: Sequence[Member], root: int) -> None:
+    def _remember(
+        self, result: Consensus, rows: Rows, members: Sequence[Member], root: int
+    ) -> None:
         """Learned attributes, among them the classifier the labels come from."""
         self.autoencoder_, self.classifiers_ = result.autoencoder, result.classifiers
         self.rounds_, self.best_round_ = result.rounds, result.best_round
@@ -332,9 +387,12 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         found = result.classifiers.n_clusters
         self.n_clusters_ = int(self.n_clusters or Counter(found).most_common(1)[0][0])
         sample = torch.from_numpy(best.sample)
-        Z = encode(result.autoencoder, rows, sample)                                   # (n_sample, n_latent)
+        Z = encode(result.autoencoder, rows, sample)  # (n_sample, n_latent)
         self.autoencoder_.cpu()
-        asked = [asked_clusters(dict(members)[name], k) for name, k in zip(best.member_names, found, strict=True)]
+        asked = [
+            asked_clusters(dict(members)[name], k)
+            for name, k in zip(best.member_names, found, strict=True)
+        ]
         if self.n_clusters_ in found and set(asked) == {self.n_clusters_}:
             # The first member that has found them all: a stray cluster may be too small to count.
             member = found.index(self.n_clusters_)
@@ -345,21 +403,25 @@ class DECCS(ModelFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             # and a classifier of its own to carry it to all other points (Section IV-E).
             self.label_source_ = "kmeans on the consensus representation"
             self.label_classifier_ = self._kmeans_classifier(Z, root)
-        label = logits(self.label_classifier_, Z.double().numpy())[:, 0].argmax(1)     # (n_sample,)
-        said = logits(self.classifiers_, Z.double().numpy()).argmax(2)                 # (n_sample, n_members)
+        label = logits(self.label_classifier_, Z.double().numpy())[:, 0].argmax(1)  # (n_sample,)
+        said = logits(self.classifiers_, Z.double().numpy()).argmax(2)  # (n_sample, n_members)
         widest = self.classifiers_.weight.shape[1]
         clusters = np.arange(widest)
         self._cluster_names = [
-            align_labels(np.concatenate([member, clusters]), np.concatenate([label, np.full(widest, -1)]))[-widest:]
+            align_labels(
+                np.concatenate([member, clusters]), np.concatenate([label, np.full(widest, -1)])
+            )[-widest:]
             for member in said.T
         ]
         self._cluster_map = np.stack([majority_map(member, label, widest) for member in said.T])
 
     def _kmeans_classifier(self, Z: torch.Tensor, root: int) -> Classifiers:
         kmeans = KMeans(self.n_clusters_, n_init=10, random_state=seed_for(root, "labels"))
-        partition = canonical(kmeans.fit_predict(Z.numpy()).astype(np.int64))[None]    # (1, n_sample)
+        partition = canonical(kmeans.fit_predict(Z.numpy()).astype(np.int64))[None]  # (1, n_sample)
         train, held_out = split_sample(partition, 0.2, generator_for(root, "labels", "split"))
-        return classify(Z, torch.from_numpy(partition.T.copy()), train, held_out, generator_for(root, "labels"))
+        return classify(
+            Z, torch.from_numpy(partition.T.copy()), train, held_out, generator_for(root, "labels")
+        )
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self, "classifiers_")
@@ -384,8 +446,11 @@ def probabilities(classifiers: Classifiers, Z: np.ndarray) -> np.ndarray:
 
 def only_member(classifiers: Classifiers, member: int) -> Classifiers:
     """The classifier of one member by itself."""
-    has = classifiers.bias[member] > NEVER / 2                                         # (widest,), no padding
+    has = classifiers.bias[member] > NEVER / 2  # (widest,), no padding
     single = Classifiers(classifiers.weight.shape[2], has[has][None])
     with torch.no_grad():
-        single.weight[0], single.bias[0] = classifiers.weight[member, has], classifiers.bias[member, has]
+        single.weight[0], single.bias[0] = (
+            classifiers.weight[member, has],
+            classifiers.bias[member, has],
+        )
     return single

@@ -7,13 +7,13 @@ from typing import Protocol
 
 import numpy as np
 
-from deccs.rounds import Round
+from deccs.rounds.records import Round
 
 
 class Summarised(Protocol):
     """What of a fitted DECCS is told; the estimator itself is above this module."""
 
-    labels_: np.ndarray                  # (n_points,)
+    labels_: np.ndarray  # (n_points,)
     rounds_: list[Round]
     best_round_: int
     agreement_: float
@@ -23,7 +23,7 @@ class Summarised(Protocol):
 
 def summary_html(model: Summarised) -> str:
     """A small table: agreement at first and in the best round, cluster sizes, members."""
-    sizes = np.bincount(model.labels_)                                     # (n_clusters,)
+    sizes = np.bincount(model.labels_)  # (n_clusters,)
     facts = {
         "agreement": f"{model.rounds_[0].agreement:.3f} at first, {model.agreement_:.3f} in the best round",
         "rounds": f"{len(model.rounds_)}, best: {model.best_round_}",

@@ -12,9 +12,19 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
 from sklearn.metrics.cluster import contingency_matrix
 
-from deccs.agreement import NOISE, average_agreement, pairwise_agreement
+from deccs.labels import NOISE
+from deccs.members.agreement import average_agreement, pairwise_agreement
 
-__all__ = ["ari", "accuracy", "agreement", "against_truth", "nmi", "of_members", "silhouette", "stability"]
+__all__ = [
+    "ari",
+    "accuracy",
+    "agreement",
+    "against_truth",
+    "nmi",
+    "of_members",
+    "silhouette",
+    "stability",
+]
 
 
 def nmi(truth: ArrayLike, labels: ArrayLike) -> float:
@@ -40,11 +50,15 @@ def accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
 
 def against_truth(truth: ArrayLike, labels: ArrayLike) -> dict[str, float]:
     """NMI, ARI and accuracy by name."""
-    return {"nmi": nmi(truth, labels), "ari": ari(truth, labels), "accuracy": accuracy(truth, labels)}
+    return {
+        "nmi": nmi(truth, labels),
+        "ari": ari(truth, labels),
+        "accuracy": accuracy(truth, labels),
+    }
 
 
 def of_members(finished: Any, truth: np.ndarray) -> dict[str, dict[str, float]]:
-    """Scores of each member of a :class:`~deccs.rounds.Round`, on the points of the sample it has labelled."""
+    """Scores of each member of a :class:`~deccs.rounds.records.Round`, on the points of the sample it has labelled."""
     classes = np.asarray(truth)[finished.sample]
     return {
         name: against_truth(classes[partition != NOISE], partition[partition != NOISE])
@@ -57,12 +71,16 @@ def agreement(base_partitions: ArrayLike) -> float:
     return average_agreement(pairwise_agreement(base_partitions))
 
 
-def silhouette(Z: ArrayLike, labels: ArrayLike, sample_size: int = 2_000, random_state: int = 0) -> float:
+def silhouette(
+    Z: ArrayLike, labels: ArrayLike, sample_size: int = 2_000, random_state: int = 0
+) -> float:
     """Silhouette of the consensus representation, on a sample; NaN for a single cluster."""
     Z, labels = np.asarray(Z), np.asarray(labels)
     keep = np.random.default_rng(random_state).permutation(len(Z))[:sample_size]
     n_found = len(np.unique(labels[keep]))
-    return float(silhouette_score(Z[keep], labels[keep])) if 1 < n_found < len(keep) else float("nan")
+    return (
+        float(silhouette_score(Z[keep], labels[keep])) if 1 < n_found < len(keep) else float("nan")
+    )
 
 
 def stability(rounds: Sequence[Any]) -> list[float]:

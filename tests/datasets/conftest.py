@@ -39,7 +39,9 @@ class Formats:
         first = ",".join(["  0", "100"] * 8) + ", 8\n"
         second = ",".join(["  7"] * 16) + ", 0\n"
         third = ",".join(["100"] * 16) + ", 9\n"
-        return self.zip({"pendigits.tra": first + second, "pendigits.tes": third, "pendigits.names": "-"})
+        return self.zip(
+            {"pendigits.tra": first + second, "pendigits.tes": third, "pendigits.names": "-"}
+        )
 
 
 @pytest.fixture

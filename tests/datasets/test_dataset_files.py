@@ -12,7 +12,9 @@ from deccs.datasets import store
 from deccs.datasets.sources import SOURCES, content_sha256
 
 FOLDER = Path(os.environ.get("DECCS_DATA") or "/nowhere")
-pytestmark = pytest.mark.skipif("DECCS_DATA" not in os.environ, reason="set DECCS_DATA to test the real data")
+pytestmark = pytest.mark.skipif(
+    "DECCS_DATA" not in os.environ, reason="set DECCS_DATA to test the real data"
+)
 
 COUNTS = {
     "synth": [500] * 4,

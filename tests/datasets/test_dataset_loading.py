@@ -13,7 +13,16 @@ from deccs.datasets.sources import SOURCES
 
 
 def test_names_in_the_order_of_the_paper():
-    assert datasets.names() == ("synth", "mice", "pendigits", "har", "mnist", "fmnist", "kmnist", "usps")
+    assert datasets.names() == (
+        "synth",
+        "mice",
+        "pendigits",
+        "har",
+        "mnist",
+        "fmnist",
+        "kmnist",
+        "usps",
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,7 +67,9 @@ def test_per_feature_scaling_by_hand():
     X = np.array([[0, 5, 1], [2, 5, 1], [4, 5, 4]], dtype=np.float32)
     normalise_(X, "feature")
     root = np.sqrt(1.5)
-    assert_allclose(X, [[-root, 0, -np.sqrt(0.5)], [0, 0, -np.sqrt(0.5)], [root, 0, np.sqrt(2)]], rtol=1e-6)
+    assert_allclose(
+        X, [[-root, 0, -np.sqrt(0.5)], [0, 0, -np.sqrt(0.5)], [root, 0, np.sqrt(2)]], rtol=1e-6
+    )
 
 
 def test_global_scaling_by_hand():
@@ -127,7 +138,9 @@ def test_half_of_the_members_find_the_clusters_and_half_guess(make, seed):
     def nmi(member):
         return normalized_mutual_info_score(y, member.fit_predict(X))
 
-    assert nmi(SpectralClustering(2, affinity="nearest_neighbors", random_state=seed)) == pytest.approx(1)
+    assert nmi(
+        SpectralClustering(2, affinity="nearest_neighbors", random_state=seed)
+    ) == pytest.approx(1)
     assert nmi(AgglomerativeClustering(2, linkage="single")) == pytest.approx(1)
     assert nmi(KMeans(2, n_init=3, random_state=seed)) < 0.01
     assert nmi(GaussianMixture(2, random_state=seed)) < 0.01

@@ -66,7 +66,9 @@ def test_har_is_a_zip_in_a_zip(save, formats):
 
 
 def test_an_archive_without_its_member_is_refused(save, formats):
-    with pytest.raises(ValueError, match=r"expected one UCI HAR Dataset.zip in the archive, found 0"):
+    with pytest.raises(
+        ValueError, match=r"expected one UCI HAR Dataset.zip in the archive, found 0"
+    ):
         parsers.parse_har([save("har.zip", formats.zip({"other": "-"}))])
 
 

@@ -169,7 +169,9 @@ def test_the_users_folder_comes_first(web, pendigits, cache, tmp_path, monkeypat
     assert mine.sha256 == hashlib.sha256((tmp_path / "pendigits.npz").read_bytes()).hexdigest()
 
 
-def test_a_data_set_that_is_not_in_the_users_folder_comes_from_the_cache(pendigits, tmp_path, monkeypatch):
+def test_a_data_set_that_is_not_in_the_users_folder_comes_from_the_cache(
+    pendigits, tmp_path, monkeypatch
+):
     (tmp_path / "mine").mkdir()
     monkeypatch.setenv("DECCS_DATA", str(tmp_path / "mine"))
     assert load("pendigits").n == 3
@@ -185,7 +187,10 @@ def test_users_folder_that_is_none(cache, monkeypatch, tmp_path):
     ("arrays", "words"),
     [
         ({"X": X}, "y is not a file in the archive"),
-        ({"X": X[:, :3], "y": y}, r"expected X \(rows, 16\) and y \(rows,\), got \(3, 3\) and \(3,\)"),
+        (
+            {"X": X[:, :3], "y": y},
+            r"expected X \(rows, 16\) and y \(rows,\), got \(3, 3\) and \(3,\)",
+        ),
         ({"X": X, "y": y[:2]}, r"got \(3, 16\) and \(2,\)"),
         ({"X": X, "y": y + 1}, "expected labels 0 to 9 in y, got int64 from 1 to 10"),
         ({"X": X, "y": y / 2}, "got float64"),

@@ -16,7 +16,21 @@ from deccs.consensus.partitions import FewerClusters
 from deccs.consensus.projections import RandomProjectionEM, RandomProjectionFCM
 
 __all__ = [
-    "FUNCTIONS", "AutoencoderConsensus", "ConsensusClustering", "FewerClusters", "RandomProjectionEM",
-    "RandomProjectionFCM", "average_nmi", "co_association", "cspa", "eac", "hbgf", "hgpa", "lwea", "lwgp", "mcla",
-    "nmf", "supra",
+    "FUNCTIONS",
+    "AutoencoderConsensus",
+    "ConsensusClustering",
+    "FewerClusters",
+    "RandomProjectionEM",
+    "RandomProjectionFCM",
+    "average_nmi",
+    "co_association",
+    "cspa",
+    "eac",
+    "hbgf",
+    "hgpa",
+    "lwea",
+    "lwgp",
+    "mcla",
+    "nmf",
+    "supra",
 ]

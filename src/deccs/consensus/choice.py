@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deccs.agreement import NOISE, canonical, nmi_of_counts
 from deccs.consensus.graphs import cspa, hgpa, mcla
 from deccs.consensus.partitions import check_partitions, check_weights, distinct_rows
+from deccs.labels import NOISE, canonical
+from deccs.members.agreement import nmi_of_counts
 
 
-def average_nmi(labels: ArrayLike, base_partitions: ArrayLike, *, weights: ArrayLike | None = None) -> float:
+def average_nmi(
+    labels: ArrayLike, base_partitions: ArrayLike, *, weights: ArrayLike | None = None
+) -> float:
     """The mean NMI of a labelling with the base partitions, over the points both have labelled (Eq. 1).
 
     >>> average_nmi([0, 0, 1, 1], [[1, 1, 0, 0], [0, 1, 0, 1]])
@@ -19,7 +22,9 @@ def average_nmi(labels: ArrayLike, base_partitions: ArrayLike, *, weights: Array
     partitions = check_partitions(base_partitions)
     own = canonical(np.asarray(labels))
     if own.shape != partitions.shape[1:]:
-        raise ValueError(f"labels must be one per point, shape {partitions.shape[1:]}; got shape {own.shape}.")
+        raise ValueError(
+            f"labels must be one per point, shape {partitions.shape[1:]}; got shape {own.shape}."
+        )
     scores = [nmi_of_counts(contingency(own, member)) for member in partitions]
     return float(np.average(scores, weights=check_weights(weights, len(partitions))))
 
@@ -32,8 +37,11 @@ def contingency(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def supra(
-    base_partitions: ArrayLike, n_clusters: int | None = None, *,
-    weights: ArrayLike | None = None, random_state: int | None = None,
+    base_partitions: ArrayLike,
+    n_clusters: int | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    random_state: int | None = None,
 ) -> np.ndarray:
     """Strehl and Ghosh's supra-consensus: of CSPA, HGPA and MCLA the one with the highest average NMI.
 
@@ -42,6 +50,8 @@ def supra(
     """
     partitions = check_partitions(base_partitions)
     distinct_rows(partitions, weights)
-    answers = [function(partitions, n_clusters, weights=weights, random_state=random_state)
-               for function in (cspa, hgpa, mcla)]
+    answers = [
+        function(partitions, n_clusters, weights=weights, random_state=random_state)
+        for function in (cspa, hgpa, mcla)
+    ]
     return max(answers, key=lambda labels: average_nmi(labels, partitions, weights=weights))

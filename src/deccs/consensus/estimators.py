@@ -8,23 +8,35 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted
 
-from deccs.agreement import NOISE, average_agreement, pairwise_agreement
-from deccs.autoencoder import Autoencoder, encode_exactly
 from deccs.clock import Clock
 from deccs.consensus.functions import FUNCTIONS
 from deccs.consensus.partitions import check_weights
-from deccs.embedding import pick_device, starting_autoencoder
-from deccs.ensemble import Member, cluster, members_for
-from deccs.files import ModelFiles
-from deccs.inputs import as_table, output_dtype
-from deccs.progress import Display
-from deccs.rows import Rows, blocks, dense_block, draw_rows, fit_scaler, rows_at_once
+from deccs.data.inputs import as_table, output_dtype
+from deccs.data.rows import Rows
+from deccs.data.sampling import draw_rows
+from deccs.data.scaling import fit_scaler
+from deccs.data.source import blocks, dense_block, rows_at_once
+from deccs.display import Display
+from deccs.labels import NOISE
+from deccs.members.agreement import average_agreement, pairwise_agreement
+from deccs.members.checks import members_for
+from deccs.members.default import Member
+from deccs.members.running import cluster
+from deccs.network.autoencoder import Autoencoder, encode_exactly
+from deccs.network.device import pick_device
 from deccs.seeds import generator_for, root_seed, seed_for
-from deccs.training import Pretraining
+from deccs.settings import Pretraining
+from deccs.storage import ModelFiles
+from deccs.training.start import starting_autoencoder
 
 
 class ConsensusClustering(ModelFiles, ClusterMixin, BaseEstimator):
@@ -118,10 +130,14 @@ class ConsensusClustering(ModelFiles, ClusterMixin, BaseEstimator):
             self.scaler_ = fit_scaler(X, self.scale)
             self._prepare(X, root, display)
             self.sample_ = draw_rows(X.shape[0], int(most), generator_for(root, "sample")).numpy()
-            self._sample_Z = np.concatenate(list(self._represented(X[self.sample_])))  # (n_sample, n_columns)
+            self._sample_Z = np.concatenate(
+                list(self._represented(X[self.sample_]))
+            )  # (n_sample, n_columns)
             clock.lap("embed")
             say(f"{len(members)} members cluster {len(self.sample_)} of {X.shape[0]} points")
-            partitions = cluster(members, self._sample_Z, self.sample_, root, min_cluster_size=1, n_jobs=self.n_jobs)
+            partitions = cluster(
+                members, self._sample_Z, self.sample_, root, min_cluster_size=1, n_jobs=self.n_jobs
+            )
             self.member_names_, self.base_partitions_ = partitions.names, partitions.labels
             self.agreement_ = average_agreement(pairwise_agreement(partitions.labels))
             clock.lap("cluster")
@@ -137,17 +153,27 @@ class ConsensusClustering(ModelFiles, ClusterMixin, BaseEstimator):
         """One clustering of the sample from what the members say of it."""
         weights = None
         if self.weights is not None:
-            given = dict(zip([name for name, _ in members], check_weights(self.weights, len(members)), strict=True))
+            given = dict(
+                zip(
+                    [name for name, _ in members],
+                    check_weights(self.weights, len(members)),
+                    strict=True,
+                )
+            )
             weights = [given[name] for name in self.member_names_]
         function = function_of(self.function)
         seed = seed_for(root, "function")
-        labels = function(self.base_partitions_, self.n_clusters, weights=weights, random_state=seed)
-        self._sample_labels = labels                                                   # (n_sample,)
+        labels = function(
+            self.base_partitions_, self.n_clusters, weights=weights, random_state=seed
+        )
+        self._sample_labels = labels  # (n_sample,)
         # A point that no member has labelled follows its neighbour, like a new one.
         self._known = np.flatnonzero(labels != NOISE)
         self.n_clusters_ = int(labels.max()) + 1
 
-    def with_function(self, function: str | Callable[..., np.ndarray], X: Any) -> ConsensusClustering:
+    def with_function(
+        self, function: str | Callable[..., np.ndarray], X: Any
+    ) -> ConsensusClustering:
         """A fitted copy that combines the same members' partitions by another function; X is what was fitted."""
         X = self._checked(X)
         other = copy.copy(self)
@@ -174,7 +200,9 @@ class ConsensusClustering(ModelFiles, ClusterMixin, BaseEstimator):
     def _nearest(self, X: Any) -> np.ndarray:
         """(n_points,) the place in the sample of each point's nearest neighbour; itself, if it is in it."""
         neighbours = NearestNeighbors(n_neighbors=1).fit(self._sample_Z[self._known])
-        found = [neighbours.kneighbors(Z, return_distance=False)[:, 0] for Z in self._represented(X)]
+        found = [
+            neighbours.kneighbors(Z, return_distance=False)[:, 0] for Z in self._represented(X)
+        ]
         return self._known[np.concatenate(found)]
 
     def _prepare(self, X: Any, root: int, display: Display | None) -> None:
@@ -229,8 +257,15 @@ class AutoencoderConsensus(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Co
         verbose: bool = False,
     ) -> None:
         super().__init__(
-            n_clusters, members=members, function=function, weights=weights, max_points=max_points, scale=scale,
-            n_jobs=n_jobs, random_state=random_state, verbose=verbose,
+            n_clusters,
+            members=members,
+            function=function,
+            weights=weights,
+            max_points=max_points,
+            scale=scale,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
         )
         self.autoencoder = autoencoder
         self.layers = layers
@@ -246,8 +281,13 @@ class AutoencoderConsensus(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Co
     def _prepare(self, X: Any, root: int, display: Display | None) -> None:
         rows = Rows(X, self.scaler_, pick_device(self.device))
         self.autoencoder_ = starting_autoencoder(
-            rows, root, autoencoder=self.autoencoder, layers=self.layers, dropout=self.dropout,
-            pretraining=self.pretraining, on_epoch=display.on_epoch if display else lambda epoch: None,
+            rows,
+            root,
+            autoencoder=self.autoencoder,
+            layers=self.layers,
+            dropout=self.dropout,
+            pretraining=self.pretraining,
+            on_epoch=display.on_epoch if display else lambda epoch: None,
         ).autoencoder.cpu()
 
     def _represented(self, X: Any) -> Iterator[np.ndarray]:
@@ -267,5 +307,7 @@ def function_of(function: str | Callable[..., np.ndarray]) -> Callable[..., np.n
     if callable(function):
         return function
     if function not in FUNCTIONS:
-        raise ValueError(f"function must be one of {', '.join(FUNCTIONS)} or your own, got {function!r}.")
+        raise ValueError(
+            f"function must be one of {', '.join(FUNCTIONS)} or your own, got {function!r}."
+        )
     return FUNCTIONS[function]

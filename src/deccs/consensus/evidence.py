@@ -8,10 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, vstack
 
-from deccs.agreement import NOISE
-from deccs.consensus.partitions import TOO_FEW_ROWS, DistinctRows, distinct_rows, found_clusters, rows_and_clusters
+from deccs.consensus.partitions import (
+    TOO_FEW_ROWS,
+    DistinctRows,
+    distinct_rows,
+    found_clusters,
+    rows_and_clusters,
+)
 from deccs.consensus.tree import Dense, Factored, Similarities, merge_tree
-from deccs.rows import blocks
+from deccs.data.source import blocks
+from deccs.labels import NOISE
 
 DENSE_BYTES = 1_000_000_000  # the matrix of all pairs of rows may be as large as that
 
@@ -39,7 +45,9 @@ def eac(
     return found_clusters(rows.spread(tree.cut(k)), k, TOO_FEW_ROWS)
 
 
-def similarities(rows: DistinctRows, cluster_weights: np.ndarray, linkage: str = "average") -> Similarities:
+def similarities(
+    rows: DistinctRows, cluster_weights: np.ndarray, linkage: str = "average"
+) -> Similarities:
     """The weighted co-association of rows, ready for merging.
 
     ``cluster_weights`` is (n_all_clusters,): what being together in each cluster counts, 1 for EAC.
@@ -78,7 +86,9 @@ def co_association_rows(
     F = weighted_membership(rows, cluster_weights).toarray().astype(dtype)
     together = F[some] @ F.T
     if rows.is_partial:
-        labelled = ((rows.labels != NOISE) * np.sqrt(rows.weights)).astype(dtype)  # (n_rows, n_members)
+        labelled = ((rows.labels != NOISE) * np.sqrt(rows.weights)).astype(
+            dtype
+        )  # (n_rows, n_members)
         both = labelled[some] @ labelled.T
         # Two that no member has labelled both: nothing speaks for them.
         np.divide(together, both, out=together, where=both > 1e-12)
@@ -99,7 +109,9 @@ class CoAssociation:
         """(n, n) co-association of the given points with one another."""
         row = self.rows.row_of[np.asarray(points)]
         needed, place = np.unique(row[row != NOISE], return_inverse=True)
-        part = DistinctRows(self.rows.labels[needed], self.rows.counts[needed], row, self.rows.weights)
+        part = DistinctRows(
+            self.rows.labels[needed], self.rows.counts[needed], row, self.rows.weights
+        )
         result = np.zeros((len(row), len(row)))
         labelled = np.flatnonzero(row != NOISE)
         result[np.ix_(labelled, labelled)] = co_association_rows(part)[np.ix_(place, place)]
@@ -113,11 +125,19 @@ class CoAssociation:
     def tosparse(self, max_bytes: int = DENSE_BYTES) -> csr_array:
         """(N, N) without its zeros, if it fits ``max_bytes``: as large as there are pairs ever put together."""
         counts = self.rows.counts
-        of_rows = vstack([csr_array(co_association_rows(self.rows, some=some)) for some in blocks(len(counts), 1_000)])
+        of_rows = vstack(
+            [
+                csr_array(co_association_rows(self.rows, some=some))
+                for some in blocks(len(counts), 1_000)
+            ]
+        )
         self._check(12 * int(counts @ ((of_rows > 0) @ counts)), max_bytes)
         ones = np.ones(len(self.rows.row_of))
         labelled = np.flatnonzero(self.rows.row_of != NOISE)
-        has = csr_array((ones[labelled], (labelled, self.rows.row_of[labelled])), shape=(len(ones), len(self.rows)))
+        has = csr_array(
+            (ones[labelled], (labelled, self.rows.row_of[labelled])),
+            shape=(len(ones), len(self.rows)),
+        )
         return csr_array(has @ of_rows @ has.T)
 
     def _check(self, needed: int, max_bytes: int) -> None:
@@ -128,7 +148,9 @@ class CoAssociation:
             )
 
 
-def co_association(base_partitions: ArrayLike, *, weights: ArrayLike | None = None) -> CoAssociation:
+def co_association(
+    base_partitions: ArrayLike, *, weights: ArrayLike | None = None
+) -> CoAssociation:
     """For every two points the share of the members who put them together, of those who labelled both.
 
     Factored, since it has N x N entries: ``.of(points)`` gives a part, ``.tosparse()`` and ``.toarray()``

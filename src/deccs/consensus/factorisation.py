@@ -7,7 +7,12 @@ from numpy.typing import ArrayLike
 from sklearn.cluster import KMeans
 
 from deccs.consensus.evidence import weighted_membership
-from deccs.consensus.partitions import DistinctRows, each_row_alone, found_clusters, rows_and_clusters
+from deccs.consensus.partitions import (
+    DistinctRows,
+    each_row_alone,
+    found_clusters,
+    rows_and_clusters,
+)
 from deccs.seeds import root_seed, seed_for
 
 TINY = 1e-12
@@ -47,18 +52,20 @@ def factors(rows: DistinctRows) -> np.ndarray:
     return F / np.linalg.norm(F, axis=1, keepdims=True)
 
 
-def factorise(F: np.ndarray, counts: np.ndarray, Q: np.ndarray, n_iter: int) -> tuple[np.ndarray, np.ndarray]:
+def factorise(
+    F: np.ndarray, counts: np.ndarray, Q: np.ndarray, n_iter: int
+) -> tuple[np.ndarray, np.ndarray]:
     """The multiplicative updates for S = F F^T, weighted: Q is (n_rows, k), D is (k, k).
 
     Of N points: Q <- Q sqrt(S Q D / (Q Q^T S Q D)), D <- D sqrt(Q^T S Q / (Q^T Q D Q^T Q)). With a row
     per c points every sum over points gets its c: S Q is F (F^T C Q), Q^T Q is Q^T C Q.
     """
     weight = counts[:, None].astype(float)
-    Q = Q / np.sqrt((weight * Q**2).sum(axis=0))                       # columns of length 1 over the points
+    Q = Q / np.sqrt((weight * Q**2).sum(axis=0))  # columns of length 1 over the points
     D = np.diag(np.diag((F.T @ (weight * Q)).T @ (F.T @ (weight * Q)))) + TINY
     for _ in range(n_iter):
-        projected = F.T @ (weight * Q)                                 # (n_all, k) F^T Q over the points
-        SQD = F @ (projected @ D)                                      # (n_rows, k)
+        projected = F.T @ (weight * Q)  # (n_all, k) F^T Q over the points
+        SQD = F @ (projected @ D)  # (n_rows, k)
         Q = Q * np.sqrt(SQD / (Q @ ((weight * Q).T @ SQD) + TINY))
         projected, gram = F.T @ (weight * Q), Q.T @ (weight * Q)
         D = D * np.sqrt(projected.T @ projected / (gram @ D @ gram + TINY))
@@ -68,6 +75,8 @@ def factorise(F: np.ndarray, counts: np.ndarray, Q: np.ndarray, n_iter: int) -> 
 def residual(F: np.ndarray, counts: np.ndarray, Q: np.ndarray, D: np.ndarray) -> float:
     """||S - Q D Q^T||^2 over all pairs of points, from small products alone."""
     weight = counts[:, None].astype(float)
-    inner = F.T @ (weight * F)                                         # (n_all, n_all)
+    inner = F.T @ (weight * F)  # (n_all, n_all)
     cross, gram = F.T @ (weight * Q), Q.T @ (weight * Q)
-    return float((inner**2).sum() - 2 * np.trace(cross.T @ cross @ D.T) + np.trace(gram @ D @ gram @ D.T))
+    return float(
+        (inner**2).sum() - 2 * np.trace(cross.T @ cross @ D.T) + np.trace(gram @ D @ gram @ D.T)
+    )

@@ -13,6 +13,13 @@ from deccs.consensus.graphs import cspa, hbgf, hgpa, mcla
 from deccs.consensus.locally_weighted import lwea, lwgp
 
 FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
-    "cspa": cspa, "hgpa": hgpa, "mcla": mcla, "supra": supra, "hbgf": hbgf, "nmf": nmf, "eac": eac, "lwea": lwea,
+    "cspa": cspa,
+    "hgpa": hgpa,
+    "mcla": mcla,
+    "supra": supra,
+    "hbgf": hbgf,
+    "nmf": nmf,
+    "eac": eac,
+    "lwea": lwea,
     "lwgp": lwgp,
 }

@@ -8,31 +8,18 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
-from deccs.rows import blocks, dense_block, rows_at_once
+from deccs.data.source import blocks, dense_block, rows_at_once
+from deccs.rules import default_fuzzifier
 from deccs.seeds import root_seed, seed_for
 
 
 @dataclass(frozen=True, eq=False)
 class FuzzyPartition:
-    memberships: np.ndarray    # (n_points, n_clusters), rows sum to 1; those of the centres below
-    centres: np.ndarray        # (n_clusters, n_features)
-    n_iter: int                # moves of the centres
-    objective: float           # sum over points and clusters of u^m d^2
-    fuzzifier: float           # m, as it was used
-
-
-def default_fuzzifier(n_points: int, n_features: int) -> float:
-    """The rule of Schwaemmle and Jensen (2010), at most Bezdek's usual 2.
-
-    Distances become alike in high dimension, and m = 2 then draws all centres to the mean of the data;
-    the rule is the smallest m that finds nothing in pure noise of this size, and falls towards 1.
-
-    >>> [round(default_fuzzifier(5_000, d), 2) for d in (2, 17, 784)]
-    [2.0, 1.14, 1.01]
-    """
-    n, d = float(n_points), float(n_features)
-    rule = 1 + (1418 / n + 22.05) / d**2 + (12.33 / n + 0.243) * d ** (-0.0406 * np.log(n) - 0.1134)
-    return float(min(rule, 2.0))
+    memberships: np.ndarray  # (n_points, n_clusters), rows sum to 1; those of the centres below
+    centres: np.ndarray  # (n_clusters, n_features)
+    n_iter: int  # moves of the centres
+    objective: float  # sum over points and clusters of u^m d^2
+    fuzzifier: float  # m, as it was used
 
 
 def fuzzy_c_means(
@@ -67,7 +54,9 @@ def fuzzy_c_means(
     m = check_fuzzifier(fuzzifier, n_points, n_features)
     if start is not None:
         if np.shape(start) != (n_clusters, n_features):
-            raise ValueError(f"start must be of shape {(n_clusters, n_features)}, got {np.shape(start)}.")
+            raise ValueError(
+                f"start must be of shape {(n_clusters, n_features)}, got {np.shape(start)}."
+            )
         return descend(X, np.asarray(start, dtype=np.float64), m, n_iter, tolerance)
     root = root_seed(random_state)
     runs = (
@@ -78,7 +67,11 @@ def fuzzy_c_means(
 
 
 def check_clusters(n_clusters: Any, n_points: int) -> int:
-    if isinstance(n_clusters, bool) or not isinstance(n_clusters, int | np.integer) or n_clusters < 1:
+    if (
+        isinstance(n_clusters, bool)
+        or not isinstance(n_clusters, int | np.integer)
+        or n_clusters < 1
+    ):
         raise ValueError(f"n_clusters must be a whole number of at least 1, got {n_clusters!r}.")
     if n_clusters > n_points:
         raise ValueError(
@@ -116,14 +109,14 @@ def descend(X: Any, centres: np.ndarray, m: float, n_iter: int, tolerance: float
 
 def one_pass(X: Any, centres: np.ndarray, m: float) -> tuple[np.ndarray, np.ndarray, float]:
     """Memberships for these centres, the centres for those memberships, and the objective."""
-    U = np.empty((X.shape[0], len(centres)))                          # (n_points, n_clusters)
+    U = np.empty((X.shape[0], len(centres)))  # (n_points, n_clusters)
     weighted, weight = np.zeros(centres.shape), np.zeros(len(centres))
     objective = 0.0
     for index in blocks(*row_blocks(X, centres)):
-        block = dense_block(X, index)                                 # (n_block, n_features)
-        D = squared_distances(block, centres)                         # (n_block, n_clusters)
+        block = dense_block(X, index)  # (n_block, n_features)
+        D = squared_distances(block, centres)  # (n_block, n_clusters)
         U[index] = memberships_at(D, m)
-        W = U[index] ** m                                             # (n_block, n_clusters)
+        W = U[index] ** m  # (n_block, n_clusters)
         weighted += W.T @ block
         weight += W.sum(axis=0)
         objective += float((W * D).sum())
@@ -154,9 +147,9 @@ def row_blocks(X: Any, centres: np.ndarray) -> tuple[int, int]:
 
 def squared_distances(block: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """(n_block, n_clusters), exactly 0 where the difference is a matter of rounding."""
-    origin = centres.mean(axis=0)                                     # near the data: few digits cancel
+    origin = centres.mean(axis=0)  # near the data: few digits cancel
     x, c = block - origin, centres - origin
-    sizes = (x * x).sum(axis=1)[:, None] + (c * c).sum(axis=1)        # (n_block, n_clusters)
+    sizes = (x * x).sum(axis=1)[:, None] + (c * c).sum(axis=1)  # (n_block, n_clusters)
     squares = sizes - 2 * x @ c.T
     return np.where(squares > 16 * np.finfo(float).eps * sizes, squares, 0.0)
 

@@ -12,29 +12,38 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, vstack
 
-from deccs.agreement import NOISE, canonical
 from deccs.consensus.evidence import co_association_rows
 from deccs.consensus.partitioners import partition_graph, partition_hypergraph
-from deccs.consensus.partitions import DistinctRows, each_row_alone, found_clusters, rows_and_clusters
-from deccs.rows import blocks
+from deccs.consensus.partitions import (
+    DistinctRows,
+    each_row_alone,
+    found_clusters,
+    rows_and_clusters,
+)
+from deccs.data.source import blocks
+from deccs.labels import NOISE, canonical
 from deccs.seeds import root_seed, seed_for
 
-GRAIN = 0.02               # of an even part: the heaviest a vertex may be
-MOST_EDGES = 700_000       # each vertex of CSPA's graph keeps its share of these; ties and the other end add some
+GRAIN = 0.02  # of an even part: the heaviest a vertex may be
+MOST_EDGES = (
+    700_000  # each vertex of CSPA's graph keeps its share of these; ties and the other end add some
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Vertices:
     """Rows, the heavy ones in pieces."""
 
-    row: np.ndarray        # (n_vertices,) the row a vertex is made of
-    weight: np.ndarray     # (n_vertices,) its points
+    row: np.ndarray  # (n_vertices,) the row a vertex is made of
+    weight: np.ndarray  # (n_vertices,) its points
 
     def spread(self, rows: DistinctRows, parts: np.ndarray) -> np.ndarray:
         """Parts of vertices -> labels of points; the points of a row go to its pieces in their order."""
         labels = np.full(len(rows.row_of), NOISE)
         labelled = np.flatnonzero(rows.row_of != NOISE)
-        labels[labelled[np.argsort(rows.row_of[labelled], kind="stable")]] = np.repeat(parts, self.weight)
+        labels[labelled[np.argsort(rows.row_of[labelled], kind="stable")]] = np.repeat(
+            parts, self.weight
+        )
         return canonical(labels)
 
 
@@ -53,8 +62,11 @@ def vertices_of(counts: np.ndarray, n_parts: int) -> Vertices:
 
 
 def cspa(
-    base_partitions: ArrayLike, n_clusters: int | None = None, *,
-    weights: ArrayLike | None = None, random_state: int | None = None,
+    base_partitions: ArrayLike,
+    n_clusters: int | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    random_state: int | None = None,
 ) -> np.ndarray:
     """Cluster-based similarity partitioning: METIS on the graph whose edges are the co-associations.
 
@@ -69,18 +81,22 @@ def cspa(
     if k > len(rows):
         return each_row_alone(rows, k)
     vertices = vertices_of(rows.counts, k)
-    parts = partition_graph(similarity_graph(rows, vertices), vertices.weight, k, seed(random_state, "cspa"))
+    parts = partition_graph(
+        similarity_graph(rows, vertices), vertices.weight, k, seed(random_state, "cspa")
+    )
     return vertices.spread(rows, parts)
 
 
-def similarity_graph(rows: DistinctRows, vertices: Vertices, most_edges: int = MOST_EDGES) -> csr_array:
+def similarity_graph(
+    rows: DistinctRows, vertices: Vertices, most_edges: int = MOST_EDGES
+) -> csr_array:
     """(n_vertices, n_vertices) co-association times the points at both ends."""
     n = len(vertices.row)
     each = DistinctRows(rows.labels[vertices.row], vertices.weight, vertices.row, rows.weights)
     most = max(1, most_edges // n)
     parts = []
     for some in blocks(n, max(1, 1_000_000 // n)):
-        weight = co_association_rows(each, some=some, dtype=np.float32)          # (block, n_vertices)
+        weight = co_association_rows(each, some=some, dtype=np.float32)  # (block, n_vertices)
         weight *= vertices.weight.astype(np.float32)
         if most < n:
             limit = np.partition(weight, n - most, axis=1)[:, n - most]
@@ -88,12 +104,17 @@ def similarity_graph(rows: DistinctRows, vertices: Vertices, most_edges: int = M
         weight *= vertices.weight[some, None].astype(np.float32)
         parts.append(csr_array(weight))
     graph = vstack(parts, format="csr")
-    return csr_array(graph.maximum(graph.T))  # both ends alike: float32 products depend on their order
+    return csr_array(
+        graph.maximum(graph.T)
+    )  # both ends alike: float32 products depend on their order
 
 
 def hgpa(
-    base_partitions: ArrayLike, n_clusters: int | None = None, *,
-    weights: ArrayLike | None = None, random_state: int | None = None,
+    base_partitions: ArrayLike,
+    n_clusters: int | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    random_state: int | None = None,
 ) -> np.ndarray:
     """Hypergraph partitioning: every cluster is a hyperedge; as few as may be are cut (Mt-KaHyPar, KM1).
 
@@ -107,14 +128,21 @@ def hgpa(
         return each_row_alone(rows, k)
     vertices = vertices_of(rows.counts, k)
     parts = partition_hypergraph(
-        rows.membership[vertices.row], vertices.weight, rows.weights[rows.member_of], k, seed(random_state, "hgpa")
+        rows.membership[vertices.row],
+        vertices.weight,
+        rows.weights[rows.member_of],
+        k,
+        seed(random_state, "hgpa"),
     )
     return vertices.spread(rows, parts)
 
 
 def mcla(
-    base_partitions: ArrayLike, n_clusters: int | None = None, *,
-    weights: ArrayLike | None = None, random_state: int | None = None,
+    base_partitions: ArrayLike,
+    n_clusters: int | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    random_state: int | None = None,
 ) -> np.ndarray:
     """Meta-clustering: METIS groups the clusters by overlap (Jaccard), a point joins the group it is most in.
 
@@ -128,19 +156,26 @@ def mcla(
     if k > len(rows):
         return each_row_alone(rows, k)
     sizes = np.diag(rows.overlaps)
-    jaccard = rows.overlaps / (sizes[:, None] + sizes - rows.overlaps)           # (n_all, n_all)
+    jaccard = rows.overlaps / (sizes[:, None] + sizes - rows.overlaps)  # (n_all, n_all)
     weight = rows.weights[rows.member_of]
     graph = csr_array(jaccard * weight[:, None] * weight)
-    group = partition_graph(graph, np.ones(len(sizes), dtype=np.int64), k, seed(random_state, "mcla"))
-    share = np.zeros((len(sizes), k))                                            # (n_all, k) mean over a group
+    group = partition_graph(
+        graph, np.ones(len(sizes), dtype=np.int64), k, seed(random_state, "mcla")
+    )
+    share = np.zeros((len(sizes), k))  # (n_all, k) mean over a group
     share[np.arange(len(sizes)), group] = weight / np.bincount(group, weight, minlength=k)[group]
-    belongs = rows.membership @ share                                            # (n_rows, k)
-    return found_clusters(rows.spread(belongs.argmax(axis=1)), k, "a group of clusters won no point.")
+    belongs = rows.membership @ share  # (n_rows, k)
+    return found_clusters(
+        rows.spread(belongs.argmax(axis=1)), k, "a group of clusters won no point."
+    )
 
 
 def hbgf(
-    base_partitions: ArrayLike, n_clusters: int | None = None, *,
-    weights: ArrayLike | None = None, random_state: int | None = None,
+    base_partitions: ArrayLike,
+    n_clusters: int | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    random_state: int | None = None,
 ) -> np.ndarray:
     """Hybrid bipartite graph: points and clusters are vertices, a point is tied to its clusters; METIS cuts it.
 
@@ -153,10 +188,12 @@ def hbgf(
     if k > len(rows):
         return each_row_alone(rows, k)
     vertices = vertices_of(rows.counts, k)
-    ties = bipartite_ties(rows, vertices)                                        # (n_vertices, n_all)
+    ties = bipartite_ties(rows, vertices)  # (n_vertices, n_all)
     graph = both_ways(ties)
     vertex_weights = np.concatenate([vertices.weight, np.ones(ties.shape[1], dtype=np.int64)])
-    parts = partition_graph(graph, vertex_weights, k, seed(random_state, "hbgf"))[: len(vertices.row)]
+    parts = partition_graph(graph, vertex_weights, k, seed(random_state, "hbgf"))[
+        : len(vertices.row)
+    ]
     labels = vertices.spread(rows, parts)
     return found_clusters(labels, k, "a part of the graph holds clusters and no point.")
 

@@ -59,16 +59,22 @@ def lwgp(
     rows, k = rows_and_clusters(base_partitions, n_clusters, weights)
     if k >= len(rows):
         return each_row_alone(rows, k)
-    B = rows.membership * (cluster_index(rows, theta) * rows.weights[rows.member_of])[None, :]  # (n_rows, n_all)
-    degree = B.sum(axis=1)                                             # (n_rows,)
-    between = (B.T @ (B * (rows.counts / degree)[:, None])).toarray()  # (n_all, n_all) clusters over points
+    B = (
+        rows.membership * (cluster_index(rows, theta) * rows.weights[rows.member_of])[None, :]
+    )  # (n_rows, n_all)
+    degree = B.sum(axis=1)  # (n_rows,)
+    between = (
+        B.T @ (B * (rows.counts / degree)[:, None])
+    ).toarray()  # (n_all, n_all) clusters over points
     scale = 1 / np.sqrt(between.sum(axis=1))
     _, vectors = np.linalg.eigh(scale[:, None] * between * scale)
-    of_clusters = scale[:, None] * vectors[:, -k:]                     # (n_all, k)
-    Z = (B @ of_clusters) / degree[:, None]                            # (n_rows, k) each point the mean of its clusters
+    of_clusters = scale[:, None] * vectors[:, -k:]  # (n_all, k)
+    Z = (B @ of_clusters) / degree[:, None]  # (n_rows, k) each point the mean of its clusters
     Z /= np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-12)
     kmeans = KMeans(k, n_init=10, random_state=seed_for(root_seed(random_state), "lwgp"))
-    return found_clusters(rows.spread(kmeans.fit_predict(Z, sample_weight=rows.counts)), k, "two of them became one.")
+    return found_clusters(
+        rows.spread(kmeans.fit_predict(Z, sample_weight=rows.counts)), k, "two of them became one."
+    )
 
 
 def cluster_index(rows: DistinctRows, theta: float) -> np.ndarray:
@@ -84,9 +90,11 @@ def cluster_index(rows: DistinctRows, theta: float) -> np.ndarray:
     if not theta > 0:
         raise ValueError(f"theta must be a number above 0, got {theta!r}; the authors use 0.4.")
     n_members = len(rows.weights)
-    entropy = np.zeros(len(rows.member_of))                            # (n_all_clusters,)
+    entropy = np.zeros(len(rows.member_of))  # (n_all_clusters,)
     for member in range(n_members):
-        shared = rows.overlaps[:, rows.member_of == member]            # (n_all_clusters, n_clusters of the member)
+        shared = rows.overlaps[
+            :, rows.member_of == member
+        ]  # (n_all_clusters, n_clusters of the member)
         labelled = shared.sum(axis=1, keepdims=True)
         share = np.divide(shared, labelled, out=np.zeros_like(shared), where=labelled > 0)
         entropy -= (share * np.log2(np.where(share > 0, share, 1))).sum(axis=1)

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-IMBALANCE = 0.03           # how much heavier than an even part a part may be
-SMALL = 300                # vertices: up to here a partition is improved by exchanges
-MOST = 2**30               # METIS may be built with 32-bit numbers; all edges together stay below that
+IMBALANCE = 0.03  # how much heavier than an even part a part may be
+SMALL = 300  # vertices: up to here a partition is improved by exchanges
+MOST = 2**30  # METIS may be built with 32-bit numbers; all edges together stay below that
 
 
-def partition_graph(graph: csr_array, vertex_weights: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
+def partition_graph(
+    graph: csr_array, vertex_weights: np.ndarray, n_parts: int, seed: int
+) -> np.ndarray:
     """(n_vertices,) parts of an undirected graph with edge weights, both directions stored."""
     graph = whole_numbers(graph)
     metis = module("pymetis")
@@ -25,7 +27,11 @@ def partition_graph(graph: csr_array, vertex_weights: np.ndarray, n_parts: int, 
     def split(vertices: np.ndarray, n_parts: int) -> np.ndarray:
         part = graph if len(vertices) == graph.shape[0] else csr_array(graph[vertices][:, vertices])
         weights = vertex_weights[vertices]
-        return by_metis(metis, part, weights, n_parts, seed) if metis else by_kahypar(part, weights, n_parts, seed)
+        return (
+            by_metis(metis, part, weights, n_parts, seed)
+            if metis
+            else by_kahypar(part, weights, n_parts, seed)
+        )
 
     parts = with_all_parts(split, vertex_weights, n_parts)
     return exchanged(graph.toarray(), parts, vertex_weights) if len(parts) <= SMALL else parts
@@ -46,13 +52,13 @@ def exchanged(weight: np.ndarray, parts: np.ndarray, vertex_weights: np.ndarray)
     load = np.bincount(parts, vertex_weights, minlength=n_parts)
     limit = max(load.max(), np.ceil((1 + IMBALANCE) * load.sum() / n_parts))
     while True:
-        tie = weight @ np.eye(n_parts)[parts]                                    # (n_vertices, n_parts)
-        gain = tie - tie[vertices, parts][:, None]                               # of moving a vertex to a part
+        tie = weight @ np.eye(n_parts)[parts]  # (n_vertices, n_parts)
+        gain = tie - tie[vertices, parts][:, None]  # of moving a vertex to a part
         alone = np.bincount(parts, minlength=n_parts)[parts] == 1
         full = load + vertex_weights[:, None] > limit
         move = np.where(full | alone[:, None], 0, gain)
-        there = gain[:, parts]                                                   # of moving i to where j is
-        shift = vertex_weights - vertex_weights[:, None]                         # j's weight less i's
+        there = gain[:, parts]  # of moving i to where j is
+        shift = vertex_weights - vertex_weights[:, None]  # j's weight less i's
         too_much = (load[parts][:, None] + shift > limit) | (load[parts] - shift > limit)
         swap = np.where(too_much | (parts == parts[:, None]), 0, there + there.T - 2 * weight)
         if max(move.max(), swap.max()) <= 1e-9 * max(weight.sum(), 1e-300):
@@ -67,7 +73,11 @@ def exchanged(weight: np.ndarray, parts: np.ndarray, vertex_weights: np.ndarray)
 
 
 def partition_hypergraph(
-    membership: csr_array, vertex_weights: np.ndarray, edge_weights: np.ndarray, n_parts: int, seed: int
+    membership: csr_array,
+    vertex_weights: np.ndarray,
+    edge_weights: np.ndarray,
+    n_parts: int,
+    seed: int,
 ) -> np.ndarray:
     """(n_vertices,) parts of the hypergraph whose edges are the columns of ``membership``."""
     scaled = np.maximum(1, np.rint(edge_weights * (1_000 / edge_weights.max()))).astype(int)
@@ -78,8 +88,12 @@ def partition_hypergraph(
         there = [number for number, edge in enumerate(pins) if len(edge) > 1]
         kahypar, context = kahypar_context(n_parts, seed, "KM1")
         hypergraph = kahypar.create_hypergraph(
-            context, len(vertices), len(there), [pins[number].tolist() for number in there],
-            vertex_weights[vertices].tolist(), scaled[there].tolist(),
+            context,
+            len(vertices),
+            len(there),
+            [pins[number].tolist() for number in there],
+            vertex_weights[vertices].tolist(),
+            scaled[there].tolist(),
         )
         return np.array(hypergraph.partition(context).get_partition())
 
@@ -95,10 +109,14 @@ def with_all_parts(split: Any, vertex_weights: np.ndarray, n_parts: int) -> np.n
         return np.zeros(n_vertices, dtype=np.int64)
     parts = split(np.arange(n_vertices), n_parts)
     for empty in np.setdiff1d(np.arange(n_parts), parts):
-        weight = np.bincount(parts, vertex_weights, minlength=n_parts) * (np.bincount(parts, minlength=n_parts) > 1)
+        weight = np.bincount(parts, vertex_weights, minlength=n_parts) * (
+            np.bincount(parts, minlength=n_parts) > 1
+        )
         inside = np.flatnonzero(parts == weight.argmax())
         halves = split(inside, 2) if len(inside) > 2 else np.arange(len(inside))
-        if len(np.unique(halves)) < 2:  # METIS may refuse a handful of vertices: any halves, exchanges see to the rest
+        if (
+            len(np.unique(halves)) < 2
+        ):  # METIS may refuse a handful of vertices: any halves, exchanges see to the rest
             halves = np.cumsum(vertex_weights[inside]) > vertex_weights[inside].sum() / 2
             halves[0] = False
         parts[inside[halves == 1]] = empty
@@ -110,18 +128,26 @@ def whole_numbers(graph: csr_array) -> csr_array:
     rows = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
     kept = (graph.indices != rows) & (graph.data > 0)
     weights = graph.data[kept]
-    scaled = np.maximum(1, np.rint(weights * (MOST / max(float(weights.sum()), 1e-300)))).astype(np.int64)
+    scaled = np.maximum(1, np.rint(weights * (MOST / max(float(weights.sum()), 1e-300)))).astype(
+        np.int64
+    )
     if len(weights) and np.allclose(weights, np.rint(weights), atol=1e-9) and weights.sum() < MOST:
         scaled = np.rint(weights).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=graph.shape[0]))])
     return csr_array((scaled, graph.indices[kept], starts), shape=graph.shape)
 
 
-def by_metis(metis: Any, graph: csr_array, vertex_weights: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
+def by_metis(
+    metis: Any, graph: csr_array, vertex_weights: np.ndarray, n_parts: int, seed: int
+) -> np.ndarray:
     adjacency = metis.CSRAdjacency(graph.indptr.astype(np.int64), graph.indices.astype(np.int64))
     options = metis.Options(seed=seed, ufactor=int(1_000 * IMBALANCE))
     result = metis.part_graph(
-        n_parts, adjacency, vweights=vertex_weights.astype(np.int64), eweights=graph.data, options=options,
+        n_parts,
+        adjacency,
+        vweights=vertex_weights.astype(np.int64),
+        eweights=graph.data,
+        options=options,
         recursive=False,
     )
     return np.array(result.vertex_part)
@@ -162,7 +188,9 @@ def required_kahypar() -> Any:
 
 @lru_cache(1)
 def initialise(mtkahypar: Any) -> Any:
-    return mtkahypar.initialize(1, print_warnings=False)  # once in a process; one thread: our graphs are small
+    return mtkahypar.initialize(
+        1, print_warnings=False
+    )  # once in a process; one thread: our graphs are small
 
 
 def module(name: str) -> ModuleType | None:

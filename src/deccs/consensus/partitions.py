@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from deccs.agreement import NOISE, as_labelling, canonical
+from deccs.labels import NOISE, as_labelling, canonical
 
 
 class FewerClusters(UserWarning):
@@ -27,10 +27,10 @@ class FewerClusters(UserWarning):
 class DistinctRows:
     """The distinct label vectors of an ensemble, and how many points have each."""
 
-    labels: np.ndarray     # (n_rows, n_members), from 0 within each member, -1 for "no label"
-    counts: np.ndarray     # (n_rows,) points with this label vector
-    row_of: np.ndarray     # (n_points,) row of each point, -1 for points that no member has labelled
-    weights: np.ndarray    # (n_members,) weights of the members, sum 1
+    labels: np.ndarray  # (n_rows, n_members), from 0 within each member, -1 for "no label"
+    counts: np.ndarray  # (n_rows,) points with this label vector
+    row_of: np.ndarray  # (n_points,) row of each point, -1 for points that no member has labelled
+    weights: np.ndarray  # (n_members,) weights of the members, sum 1
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -76,20 +76,22 @@ def distinct_rows(base_partitions: ArrayLike, weights: ArrayLike | None = None) 
     >>> rows.labels.tolist(), rows.counts.tolist(), rows.row_of.tolist()
     ([[0, 0], [1, 0], [1, 1]], [3, 1, 1], [0, 0, 1, 2, 0])
     """
-    partitions = check_partitions(base_partitions)                     # (n_members, n_points)
+    partitions = check_partitions(base_partitions)  # (n_members, n_points)
     member_weights = check_weights(weights, len(partitions))
     partitions, member_weights = partitions[member_weights > 0], member_weights[member_weights > 0]
-    key = np.zeros(partitions.shape[1], dtype=np.int64)                # a label vector as one number
+    key = np.zeros(partitions.shape[1], dtype=np.int64)  # a label vector as one number
     most = 1
     for member in partitions:
-        if most > 2**62 // (member.max() + 2):                         # it would overflow: number those there are
+        if most > 2**62 // (member.max() + 2):  # it would overflow: number those there are
             key = np.unique(key, return_inverse=True)[1]
             most = int(key.max()) + 1
         key = key * (member.max() + 2) + member + 1
         most *= int(member.max()) + 2
-    _, first, row_of, counts = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
-    labels = partitions[:, first].T                                    # (n_rows, n_members)
-    if (labels[0] == NOISE).all():                                     # no label at all has the smallest key
+    _, first, row_of, counts = np.unique(
+        key, return_index=True, return_inverse=True, return_counts=True
+    )
+    labels = partitions[:, first].T  # (n_rows, n_members)
+    if (labels[0] == NOISE).all():  # no label at all has the smallest key
         labels, counts, row_of = labels[1:], counts[1:], row_of - 1
     if not len(labels):
         raise ValueError("No member has labelled any point: all of base_partitions is -1 or NaN.")
@@ -101,7 +103,9 @@ def check_partitions(base_partitions: ArrayLike) -> np.ndarray:
     try:
         given = np.asarray(base_partitions)
     except ValueError as error:
-        raise ValueError(f"The members must label the same points, one row each: {error}") from error
+        raise ValueError(
+            f"The members must label the same points, one row each: {error}"
+        ) from error
     if given.ndim != 2 or 0 in given.shape:
         raise ValueError(
             "base_partitions must be of shape (n_members, n_points), one row of labels per member; "
@@ -109,12 +113,18 @@ def check_partitions(base_partitions: ArrayLike) -> np.ndarray:
         )
     if given.dtype.kind == "f":
         if np.isinf(given).any():
-            raise ValueError("base_partitions holds infinity; -1 or NaN mean that a member has no label for a point.")
+            raise ValueError(
+                "base_partitions holds infinity; -1 or NaN mean that a member has no label for a point."
+            )
         given = np.where(np.isnan(given), NOISE, given)
-    if given.dtype.kind not in "biuf":                                 # names of clusters
-        return np.stack([as_labelling(str(number), row, given.shape[1]) for number, row in enumerate(given)])
+    if given.dtype.kind not in "biuf":  # names of clusters
+        return np.stack(
+            [as_labelling(str(number), row, given.shape[1]) for number, row in enumerate(given)]
+        )
     if given.min() < NOISE:
-        raise ValueError(f"Labels are from 0 on, and -1 for 'no label'; base_partitions holds {given.min()}.")
+        raise ValueError(
+            f"Labels are from 0 on, and -1 for 'no label'; base_partitions holds {given.min()}."
+        )
     return np.stack([canonical(member) for member in given])
 
 
@@ -122,7 +132,12 @@ def check_weights(weights: ArrayLike | None, n_members: int) -> np.ndarray:
     if weights is None:
         return np.ones(n_members)
     given = np.asarray(weights, dtype=float)
-    if given.shape != (n_members,) or not np.isfinite(given).all() or given.min() < 0 or given.max() == 0:
+    if (
+        given.shape != (n_members,)
+        or not np.isfinite(given).all()
+        or given.min() < 0
+        or given.max() == 0
+    ):
         raise ValueError(
             f"weights must be {n_members} numbers of at least 0, one per member and not all 0; got {weights!r}."
         )
@@ -133,8 +148,14 @@ def wanted_clusters(rows: DistinctRows, n_clusters: int | None) -> int:
     """The number asked for; None is the number most members have."""
     if n_clusters is None:
         return int(Counter(rows.n_clusters[rows.n_clusters > 0].tolist()).most_common(1)[0][0])
-    if isinstance(n_clusters, bool) or not isinstance(n_clusters, int | np.integer) or n_clusters < 1:
-        raise ValueError(f"n_clusters must be a whole number of at least 1, or None, got {n_clusters!r}.")
+    if (
+        isinstance(n_clusters, bool)
+        or not isinstance(n_clusters, int | np.integer)
+        or n_clusters < 1
+    ):
+        raise ValueError(
+            f"n_clusters must be a whole number of at least 1, or None, got {n_clusters!r}."
+        )
     n_points = int(rows.counts.sum())
     if n_clusters > n_points:
         raise ValueError(
@@ -148,11 +169,15 @@ def found_clusters(labels: np.ndarray, wanted: int, reason: str) -> np.ndarray:
     """The labels; with a warning if there are fewer clusters than wanted."""
     found = int(labels.max()) + 1
     if found < wanted:
-        warnings.warn(f"{found} clusters instead of {wanted}: {reason}", FewerClusters, stacklevel=3)
+        warnings.warn(
+            f"{found} clusters instead of {wanted}: {reason}", FewerClusters, stacklevel=3
+        )
     return labels
 
 
-TOO_FEW_ROWS = "there are no more distinct label vectors, and points with the same labels stay together."
+TOO_FEW_ROWS = (
+    "there are no more distinct label vectors, and points with the same labels stay together."
+)
 
 
 def each_row_alone(rows: DistinctRows, wanted: int) -> np.ndarray:

@@ -19,14 +19,15 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from deccs.agreement import average_agreement, pairwise_agreement
 from deccs.consensus.fuzzy import check_clusters, check_fuzzifier, fuzzy_c_means, memberships
-from deccs.files import ModelFiles, stored
-from deccs.inputs import as_table
-from deccs.rows import Scaler, blocks, dense_block, fit_scaler, rows_at_once
+from deccs.data.inputs import as_table
+from deccs.data.scaling import Scaler, fit_scaler
+from deccs.data.source import blocks, dense_block, rows_at_once
+from deccs.members.agreement import average_agreement, pairwise_agreement
 from deccs.seeds import root_seed, seed_for
+from deccs.storage import ModelFiles, stored
 
-MOST_AT_ONCE = 5_000               # points whose pairs are held: 0.2 GB for the linkage
+MOST_AT_ONCE = 5_000  # points whose pairs are held: 0.2 GB for the linkage
 DIMENSIONS = (5, 10, 20, 50, 100)  # q that "auto" tries
 TRIAL_PROJECTIONS = 5
 TRIAL_POINTS = 2_000
@@ -40,7 +41,7 @@ VERSIONS = ("concatenate", "average")
 class FuzzyCentres:
     """The fuzzy partition of one projection, for points old and new."""
 
-    centres: np.ndarray    # (n_clusters, q)
+    centres: np.ndarray  # (n_clusters, q)
     fuzzifier: float
 
     def predict_proba(self, Z: np.ndarray) -> np.ndarray:
@@ -52,8 +53,8 @@ class FuzzyCentres:
 class Projection:
     """One view of the data and its soft clustering."""
 
-    matrix: np.ndarray     # (n_features, q)
-    clustering: Any        # predict_proba: (n, q) -> (n, n_clusters)
+    matrix: np.ndarray  # (n_features, q)
+    clustering: Any  # predict_proba: (n, q) -> (n, n_clusters)
 
 
 class RandomProjections(ModelFiles, ClusterMixin, BaseEstimator):
@@ -80,10 +81,12 @@ class RandomProjections(ModelFiles, ClusterMixin, BaseEstimator):
         root = root_seed(self.random_state)
 
         self.scaler_ = fit_scaler(X, self.scale)
-        sample = draw_sample(n_points, size, seed_for(root, "sample"))                     # (n_sample,)
+        sample = draw_sample(n_points, size, seed_for(root, "sample"))  # (n_sample,)
         self.n_components_ = self._dimension(X, sample, root)
         self.projections_ = self._project(X, sample, self.n_components_, self.n_projections, root)
-        F = np.concatenate([self._soft(block) for block in scaled_blocks(X, self.scaler_, sample, self._width())])
+        F = np.concatenate(
+            [self._soft(block) for block in scaled_blocks(X, self.scaler_, sample, self._width())]
+        )
         self._aggregate(F, root)
         self.labels_ = self._labels(X)
         return self
@@ -107,7 +110,9 @@ class RandomProjections(ModelFiles, ClusterMixin, BaseEstimator):
 
     def _soft(self, block: np.ndarray) -> np.ndarray:
         """F: the memberships of all projections side by side, (n, n_projections * n_clusters)."""
-        return np.hstack([view.clustering.predict_proba(block @ view.matrix) for view in self.projections_])
+        return np.hstack(
+            [view.clustering.predict_proba(block @ view.matrix) for view in self.projections_]
+        )
 
     def _width(self) -> int:
         return max(self.n_features_in_, self.n_projections * self.n_clusters_)
@@ -121,24 +126,39 @@ class RandomProjections(ModelFiles, ClusterMixin, BaseEstimator):
         if len(candidates) == 1:
             return candidates[0]
         trial = draw_sample(len(sample), min(len(sample), TRIAL_POINTS), seed_for(root, "trial"))
-        agreements = [self._agreement(X, sample[trial], q, seed_for(root, "trial", q)) for q in candidates]
+        agreements = [
+            self._agreement(X, sample[trial], q, seed_for(root, "trial", q)) for q in candidates
+        ]
         return candidates[int(np.argmax(agreements))]
 
     def _agreement(self, X: Any, sample: np.ndarray, q: int, seed: int) -> float:
         views = self._project(X, sample, q, TRIAL_PROJECTIONS, seed)
-        rows = np.concatenate([
-            np.stack([view.clustering.predict_proba(block @ view.matrix).argmax(axis=1) for view in views], axis=1)
-            for block in scaled_blocks(X, self.scaler_, sample, X.shape[1])
-        ])                                                                                 # (n_trial, n_views)
+        rows = np.concatenate(
+            [
+                np.stack(
+                    [
+                        view.clustering.predict_proba(block @ view.matrix).argmax(axis=1)
+                        for view in views
+                    ],
+                    axis=1,
+                )
+                for block in scaled_blocks(X, self.scaler_, sample, X.shape[1])
+            ]
+        )  # (n_trial, n_views)
         return average_agreement(pairwise_agreement(rows.T))
 
-    def _project(self, X: Any, sample: np.ndarray, q: int, n_projections: int, seed: int) -> list[Projection]:
+    def _project(
+        self, X: Any, sample: np.ndarray, q: int, n_projections: int, seed: int
+    ) -> list[Projection]:
         """Draw the projections and cluster the sample in each."""
         seeds = [seed_for(seed, "projection", i) for i in range(n_projections)]
         matrices = [gaussian_matrix(X.shape[1], q, seed_for(own, "matrix")) for own in seeds]
-        Z = np.concatenate([
-            block @ np.hstack(matrices) for block in scaled_blocks(X, self.scaler_, sample, X.shape[1])
-        ])                                                                                 # (n_sample, n * q)
+        Z = np.concatenate(
+            [
+                block @ np.hstack(matrices)
+                for block in scaled_blocks(X, self.scaler_, sample, X.shape[1])
+            ]
+        )  # (n_sample, n * q)
         views = np.split(Z, n_projections, axis=1)
         scales = [overall_deviation(view) for view in views]
         clusterings = Parallel(n_jobs=self.n_jobs)(
@@ -167,7 +187,9 @@ class RandomProjections(ModelFiles, ClusterMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags = ClassifierTags()  # scikit-learn's sparse checks read them of all with predict_proba
+        tags.classifier_tags = (
+            ClassifierTags()
+        )  # scikit-learn's sparse checks read them of all with predict_proba
         return tags
 
 
@@ -251,14 +273,22 @@ class RandomProjectionEM(RandomProjections):
 
     def _cluster(self, Z: np.ndarray, seed: int) -> GaussianMixture:
         mixture = GaussianMixture(
-            self.n_clusters_, covariance_type=self.covariance_type, reg_covar=1e-5, random_state=seed
+            self.n_clusters_,
+            covariance_type=self.covariance_type,
+            reg_covar=1e-5,
+            random_state=seed,
         )
-        with warnings.catch_warnings(), threadpool_limits(1, user_api="openmp"):  # same bits, as for DECCS
-            warnings.simplefilter("ignore", ConvergenceWarning)                   # one of many need not be perfect
+        with (
+            warnings.catch_warnings(),
+            threadpool_limits(1, user_api="openmp"),
+        ):  # same bits, as for DECCS
+            warnings.simplefilter("ignore", ConvergenceWarning)  # one of many need not be perfect
             return mixture.fit(Z)
 
     def _aggregate(self, F: np.ndarray, root: int) -> None:
-        self.cluster_means_ = co_membership_clusters(F, self.n_projections, self.n_clusters_, self.linkage)
+        self.cluster_means_ = co_membership_clusters(
+            F, self.n_projections, self.n_clusters_, self.linkage
+        )
 
     def _belongs(self, F: np.ndarray) -> np.ndarray:
         return shares(F @ self.cluster_means_.T)
@@ -288,7 +318,7 @@ class RandomProjectionFCM(RandomProjections):
         The first is linear in the size of the sample, and no worse on PENDIGITS and USPS.
     fuzzifier : float above 1, or "auto"
         m, of all projections and of the aggregation. "auto" follows from the number of points and
-        dimensions of each, see :func:`deccs.consensus.fuzzy.default_fuzzifier`.
+        dimensions of each, see :func:`deccs.rules.default_fuzzifier`.
     linkage : "complete", "average" or "single"
         Of version "average".
     sample_size, scale, n_jobs, random_state
@@ -348,11 +378,15 @@ class RandomProjectionFCM(RandomProjections):
 
     def _aggregate(self, F: np.ndarray, root: int) -> None:
         if self.version == "average":
-            self.cluster_means_ = co_membership_clusters(F, self.n_projections, self.n_clusters_, self.linkage)
+            self.cluster_means_ = co_membership_clusters(
+                F, self.n_projections, self.n_clusters_, self.linkage
+            )
             self.fuzzifier_ = self.projections_[0].clustering.fuzzifier
             return
         seed = seed_for(root, "aggregate")
-        result = fuzzy_c_means(F, self.n_clusters_, fuzzifier=self.fuzzifier, n_init=10, random_state=seed)
+        result = fuzzy_c_means(
+            F, self.n_clusters_, fuzzifier=self.fuzzifier, n_init=10, random_state=seed
+        )
         self.cluster_means_, self.fuzzifier_ = result.centres, result.fuzzifier
 
     def _belongs(self, F: np.ndarray) -> np.ndarray:
@@ -383,8 +417,16 @@ def check_sample_size(size: Any, n_points: int, n_clusters: int) -> int:
     share = isinstance(size, float) and 0 < size <= 1
     number = isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 2
     if not (size == "auto" or share or number):
-        raise ValueError(f"sample_size must be 'auto', a share in (0, 1] or a number of points, got {size!r}.")
-    wanted = max(MOST_AT_ONCE, n_clusters) if size == "auto" else round(size * n_points) if share else int(size)
+        raise ValueError(
+            f"sample_size must be 'auto', a share in (0, 1] or a number of points, got {size!r}."
+        )
+    wanted = (
+        max(MOST_AT_ONCE, n_clusters)
+        if size == "auto"
+        else round(size * n_points)
+        if share
+        else int(size)
+    )
     if wanted < max(2, n_clusters):
         raise ValueError(
             f"sample_size={size!r} is {wanted} of {n_points} points, fewer than n_clusters={n_clusters} or than two. "
@@ -420,13 +462,17 @@ def overall_deviation(Z: np.ndarray) -> float:
     return float(np.sqrt(Z.var(axis=0).mean())) or 1.0
 
 
-def scaled_blocks(X: Any, scaler: Scaler, rows: np.ndarray | None, width: int) -> Iterator[np.ndarray]:
+def scaled_blocks(
+    X: Any, scaler: Scaler, rows: np.ndarray | None, width: int
+) -> Iterator[np.ndarray]:
     """Scaled rows (None: all) as doubles, so many at once that ``width`` numbers for each fit into memory."""
     for index in blocks(X.shape[0] if rows is None else len(rows), rows_at_once(width)):
         yield scaler(dense_block(X, index if rows is None else rows[index]))
 
 
-def co_membership_clusters(F: np.ndarray, n_projections: int, n_clusters: int, linkage: Any) -> np.ndarray:
+def co_membership_clusters(
+    F: np.ndarray, n_projections: int, n_clusters: int, linkage: Any
+) -> np.ndarray:
     """Agglomerate the points of F (n, n_projections * k) and give the mean of F in each cluster.
 
     >>> F = np.array([[1, 0, 0.9, 0.1], [1, 0, 0.7, 0.3], [0, 1, 0, 1]])   # two projections, k = 2
@@ -435,7 +481,7 @@ def co_membership_clusters(F: np.ndarray, n_projections: int, n_clusters: int, l
            [0. , 1. , 0. , 1. ]])
     """
     tree = merge(soft_distances(F, n_projections), linkage)
-    labels = cut(tree, n_clusters)                                                         # (n,)
+    labels = cut(tree, n_clusters)  # (n,)
     members = coo_array((np.ones(len(F)), (labels, np.arange(len(F)))), shape=(n_clusters, len(F)))
     return (members @ F) / np.bincount(labels, minlength=n_clusters)[:, None]
 
@@ -450,7 +496,7 @@ def soft_distances(F: np.ndarray, n_projections: int) -> np.ndarray:
     distances = np.empty(n * (n - 1) // 2)
     filled = 0
     for index in blocks(n, 256):
-        products = F[index] @ F[index.start :].T                                           # (n_block, n_left)
+        products = F[index] @ F[index.start :].T  # (n_block, n_left)
         later = np.arange(products.shape[1]) > np.arange(products.shape[0])[:, None]
         pairs = products[later]
         distances[filled : filled + len(pairs)] = 1 - pairs / n_projections
@@ -465,9 +511,11 @@ def cut(tree: np.ndarray, n_clusters: int) -> np.ndarray:
     array([0, 1, 0, 1, 2])
     """
     n = len(tree) + 1
-    kept = tree[: n - n_clusters, :2].astype(int)                                          # (n - n_clusters, 2)
+    kept = tree[: n - n_clusters, :2].astype(int)  # (n - n_clusters, 2)
     parents = np.repeat(np.arange(n, n + len(kept)), 2)
-    graph = coo_array((np.ones(len(parents)), (parents, kept.ravel())), shape=(2 * n - 1, 2 * n - 1))
+    graph = coo_array(
+        (np.ones(len(parents)), (parents, kept.ravel())), shape=(2 * n - 1, 2 * n - 1)
+    )
     return connected_components(graph, directed=False)[1][:n].astype(np.int64)
 
 

@@ -50,7 +50,7 @@ class Factored:
     """Average linkage without pairs: the mean of F F^T over two sets is the product of the means of F."""
 
     def __init__(self, factors: np.ndarray, sizes: np.ndarray) -> None:
-        self.factors, self.sizes = factors, sizes.astype(float)        # (n_rows, n_factors)
+        self.factors, self.sizes = factors, sizes.astype(float)  # (n_rows, n_factors)
         self.there = np.zeros(len(sizes))
 
     def __len__(self) -> int:
@@ -63,7 +63,9 @@ class Factored:
 
     def join(self, kept: int, gone: int) -> None:
         size_a, size_b = self.sizes[kept], self.sizes[gone]
-        self.factors[kept] = (size_a * self.factors[kept] + size_b * self.factors[gone]) / (size_a + size_b)
+        self.factors[kept] = (size_a * self.factors[kept] + size_b * self.factors[gone]) / (
+            size_a + size_b
+        )
         self.there[gone] = NEVER
         self.sizes[kept] += size_b
 
@@ -72,8 +74,8 @@ class Factored:
 class Tree:
     """Merges from the most similar to the least."""
 
-    pairs: np.ndarray          # (n_rows - 1, 2) a row of each of the two clusters that are merged
-    similarity: np.ndarray     # (n_rows - 1,) average or largest similarity of the two, falling
+    pairs: np.ndarray  # (n_rows - 1, 2) a row of each of the two clusters that are merged
+    similarity: np.ndarray  # (n_rows - 1,) average or largest similarity of the two, falling
 
     def cut(self, n_clusters: int) -> np.ndarray:
         """(n_rows,) labels, with the last ``n_clusters - 1`` merges undone."""
@@ -108,5 +110,7 @@ def merge_tree(similarities: Similarities) -> Tree:
         pairs[merge], heights[merge] = (kept, gone), similarity[kept if last == gone else gone]
         similarities.join(kept, gone)
         alive[gone] = False
-    order = np.argsort(-heights.round(12), kind="stable")  # equal ones as they came: no parent before its child
+    order = np.argsort(
+        -heights.round(12), kind="stable"
+    )  # equal ones as they came: no parent before its child
     return Tree(pairs[order], heights[order])

@@ -53,7 +53,9 @@ def _arc(n: int, start: float, stop: float, *, endpoint: bool = True) -> NDArray
     return np.column_stack([np.cos(angle), np.sin(angle)])  # (n, 2), on the unit circle
 
 
-def _scatter(clusters: list[NDArray[np.float64]], noise: list[float], random_state: RandomState) -> Arrays:
+def _scatter(
+    clusters: list[NDArray[np.float64]], noise: list[float], random_state: RandomState
+) -> Arrays:
     rng = check_random_state(random_state)
     pairs = zip(clusters, noise, strict=True)
     X = np.vstack([points + rng.normal(0, std, points.shape) for points, std in pairs])

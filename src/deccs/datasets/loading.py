@@ -101,7 +101,9 @@ def normalise_(X: NDArray[np.float32], scaling: Literal["none", "feature", "glob
     X -= X.mean(axis=axis, dtype=np.float64)
     count = len(X) if scaling == "feature" else X.size
     std = np.sqrt(np.einsum(squares, X, X, dtype=np.float64) / count)
-    X /= np.where(constant, np.inf, std)  # a constant column becomes 0, not its rounding error blown up
+    X /= np.where(
+        constant, np.inf, std
+    )  # a constant column becomes 0, not its rounding error blown up
 
 
 def _source(name: str) -> Source:

@@ -40,7 +40,9 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     with gzip.open(path) as file:
         content = file.read()
     if content[:3] != b"\x00\x00\x08":
-        raise ValueError(f"{path.name} is no IDX file of unsigned bytes: it starts with {content[:4]!r}")
+        raise ValueError(
+            f"{path.name} is no IDX file of unsigned bytes: it starts with {content[:4]!r}"
+        )
     header = 4 + 4 * content[3]
     shape = tuple(int(length) for length in np.frombuffer(content[4:header], dtype=">u4"))
     return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape)
@@ -59,7 +61,9 @@ def parse_libsvm(paths: Sequence[Path]) -> Arrays:
 def parse_pendigits(paths: Sequence[Path]) -> Arrays:
     """UCI's zip with ``pendigits.tra`` and ``pendigits.tes``: sixteen integers 0..100, then the digit."""
     with zipfile.ZipFile(paths[0]) as archive:
-        rows = np.concatenate([_table(archive, f"pendigits.{part}", ",") for part in ("tra", "tes")])
+        rows = np.concatenate(
+            [_table(archive, f"pendigits.{part}", ",") for part in ("tra", "tes")]
+        )
     return rows[:, :-1].astype(np.uint8), rows[:, -1].astype(np.int64)
 
 

@@ -50,7 +50,9 @@ def content_sha256(X: NDArray[Any], y: NDArray[Any]) -> str:
 def _idx_files(folder: str, *sha256: str) -> tuple[RemoteFile, ...]:
     stems = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
     pairs = zip(stems, sha256, strict=True)
-    return tuple(RemoteFile(f"{folder}/{stem}-ubyte.gz", f"sha256:{digest}") for stem, digest in pairs)
+    return tuple(
+        RemoteFile(f"{folder}/{stem}-ubyte.gz", f"sha256:{digest}") for stem, digest in pairs
+    )
 
 
 UCI = "https://archive.ics.uci.edu"

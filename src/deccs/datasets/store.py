@@ -77,7 +77,9 @@ def download(name: str, source: Source) -> Path:
         cache.mkdir(parents=True, exist_ok=True)
         # The raw files are only on the way: whatever happens, the folder goes.
         with tempfile.TemporaryDirectory(dir=cache, prefix=f".{name}-") as folder:
-            X, y = _decode(name, source, [_fetch(name, source, file, Path(folder)) for file in source.files])
+            X, y = _decode(
+                name, source, [_fetch(name, source, file, Path(folder)) for file in source.files]
+            )
         path = cache / f"{name}.npz"
         _write(path, lambda file: np.savez_compressed(file, X=X, y=y))
         _write(_sidecar(path), lambda file: file.write(file_sha256(path).encode()))
@@ -156,7 +158,9 @@ def _problem(X: np.ndarray, y: np.ndarray, source: Source) -> str | None:
     if np.issubdtype(X.dtype, np.floating) and not np.isfinite(X).all():
         return "X has values that are missing or infinite"
     if not np.issubdtype(y.dtype, np.integer) or y.min() < 0 or y.max() >= source.k:
-        return f"expected labels 0 to {source.k - 1} in y, got {y.dtype} from {y.min()} to {y.max()}"
+        return (
+            f"expected labels 0 to {source.k - 1} in y, got {y.dtype} from {y.min()} to {y.max()}"
+        )
     return None
 
 

@@ -17,31 +17,37 @@ from threadpoolctl import threadpool_limits
 from torch import nn
 from torch.nn.functional import embedding_bag, softplus
 
-from deccs.autoencoder import feed_forward
 from deccs.consensus.partitions import DistinctRows
 from deccs.consensus.projections import check_at_least
+from deccs.data.scaling import Scaler
+from deccs.data.source import blocks, dense_block, rows_at_once
+from deccs.deep.base import first_centres
 from deccs.deep.base_partitions import EnsembleEmbedding
-from deccs.deep.template import first_centres
-from deccs.embedding import pick_device
-from deccs.progress import Progress
-from deccs.rows import Scaler, blocks, dense_block, rows_at_once
+from deccs.events import Progress
+from deccs.network.by_hand import feed_forward
+from deccs.network.device import pick_device, threads_for
 from deccs.seeds import torch_seeded
-from deccs.training import threads_for
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
     """The consensus graph: every row with those it is most often put together with."""
 
-    neighbours: np.ndarray   # (n, n_neighbours) rows, the first of equals
-    weights: np.ndarray      # (n, n_neighbours) co-association times points of the neighbour, rows sum to 1
+    neighbours: np.ndarray  # (n, n_neighbours) rows, the first of equals
+    weights: (
+        np.ndarray
+    )  # (n, n_neighbours) co-association times points of the neighbour, rows sum to 1
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         """The weighted mean over the neighbours: (n_rows, d) -> (n, d), each row by itself."""
-        return np.concatenate([
-            np.einsum("nm,nmd->nd", self.weights[some], values[self.neighbours[some]])
-            for some in blocks(len(self.weights), max(64, 2**22 // (self.weights.shape[1] * values.shape[1])))
-        ])
+        return np.concatenate(
+            [
+                np.einsum("nm,nmd->nd", self.weights[some], values[self.neighbours[some]])
+                for some in blocks(
+                    len(self.weights), max(64, 2**22 // (self.weights.shape[1] * values.shape[1]))
+                )
+            ]
+        )
 
 
 def consensus_graph(H: csr_array, rows: csr_array, counts: np.ndarray, n_neighbours: int) -> Graph:
@@ -64,7 +70,10 @@ def consensus_graph(H: csr_array, rows: csr_array, counts: np.ndarray, n_neighbo
     transposed = csr_array(rows.T)
     for some in blocks(H.shape[0], rows_at_once(n_rows)):
         # Members who agree, and the row's number to tell equals apart, in one whole number.
-        key = np.rint((H[some] @ transposed).toarray()).astype(np.int64) * n_rows + np.arange(n_rows)[::-1]
+        key = (
+            np.rint((H[some] @ transposed).toarray()).astype(np.int64) * n_rows
+            + np.arange(n_rows)[::-1]
+        )
         best = np.argpartition(key, n_rows - n_neighbours, axis=1)[:, n_rows - n_neighbours :]
         strength = np.take_along_axis(key, best, axis=1)
         order = np.argsort(-strength, axis=1)
@@ -80,7 +89,9 @@ def row_means(X: Any, scaler: Scaler, rows: DistinctRows) -> np.ndarray:
     total = np.zeros((len(rows), X.shape[1]))
     for some in blocks(X.shape[0], rows_at_once(X.shape[1])):
         row_of = rows.row_of[some]
-        has = csr_array((np.ones(len(row_of)), (row_of, np.arange(len(row_of)))), shape=(len(rows), len(row_of)))
+        has = csr_array(
+            (np.ones(len(row_of)), (row_of, np.arange(len(row_of)))), shape=(len(rows), len(row_of))
+        )
         total += has @ scaler(dense_block(X, some))
     return (total / rows.counts[:, None]).astype(np.float32)
 
@@ -98,7 +109,9 @@ class GraphEncoder(nn.Module):
         self.register_buffer("neighbours", torch.from_numpy(graph.neighbours))
         self.register_buffer("weights", torch.from_numpy(graph.weights).float())
         # The first convolution spreads the raw features, which never change: once is enough.
-        self.register_buffer("features", torch.from_numpy(graph.spread(features)).float())   # (n_rows, n_features)
+        self.register_buffer(
+            "features", torch.from_numpy(graph.spread(features)).float()
+        )  # (n_rows, n_features)
         self.hidden = nn.Linear(features.shape[1], n_hidden)
         self.code = nn.Linear(n_hidden, 2 * n_latent)
 
@@ -107,17 +120,21 @@ class GraphEncoder(nn.Module):
         return self.code(self.hidden(self.features).relu())
 
     def forward(self) -> tuple[torch.Tensor, torch.Tensor]:
-        spread = embedding_bag(self.neighbours, self.codes(), per_sample_weights=self.weights, mode="sum")
-        mean, log_deviation = spread.chunk(2, dim=1)                                         # (n_rows, n_latent) each
+        spread = embedding_bag(
+            self.neighbours, self.codes(), per_sample_weights=self.weights, mode="sum"
+        )
+        mean, log_deviation = spread.chunk(2, dim=1)  # (n_rows, n_latent) each
         return mean, log_deviation.clamp(max=3).exp()
 
     def draw_neighbours(self) -> torch.Tensor:
         """(n_rows,): one of each row, the heavier the likelier."""
-        place = torch.multinomial(self.weights, 1)                                           # (n_rows, 1)
+        place = torch.multinomial(self.weights, 1)  # (n_rows, 1)
         return self.neighbours.gather(1, place)[:, 0]
 
 
-def link_loss(z: torch.Tensor, neighbour: torch.Tensor, other: torch.Tensor, shares: torch.Tensor) -> torch.Tensor:
+def link_loss(
+    z: torch.Tensor, neighbour: torch.Tensor, other: torch.Tensor, shares: torch.Tensor
+) -> torch.Tensor:
     """The inner product decoder: -log s(z_i z_j) for a neighbour j of each row i, -log(1 - s(z_i z_k)) for any k.
 
     As many pairs that are linked as pairs that need not be, so both count alike, whatever the number of rows.
@@ -126,7 +143,7 @@ def link_loss(z: torch.Tensor, neighbour: torch.Tensor, other: torch.Tensor, sha
     >>> link_loss(z, one, torch.tensor([2, 2, 2]), shares=torch.tensor([1.0, 0.0, 0.0]))   # log(1 + e^-2) + log(1 + 1)
     tensor(0.8201)
     """
-    linked, unlinked = (z * z[neighbour]).sum(1), (z * z[other]).sum(1)                      # (n_rows,)
+    linked, unlinked = (z * z[neighbour]).sum(1), (z * z[other]).sum(1)  # (n_rows,)
     return (shares * (softplus(-linked) + softplus(unlinked))).sum()
 
 
@@ -134,14 +151,16 @@ def link_loss(z: torch.Tensor, neighbour: torch.Tensor, other: torch.Tensor, sha
 class Prior:
     """Where the embedding should be, by a partition of where it is: a Gaussian around each cluster."""
 
-    centres: torch.Tensor      # (n_clusters, n_latent)
-    deviations: torch.Tensor   # (n_clusters, n_latent)
-    shares: torch.Tensor       # (n_clusters,) of the points
+    centres: torch.Tensor  # (n_clusters, n_latent)
+    deviations: torch.Tensor  # (n_clusters, n_latent)
+    shares: torch.Tensor  # (n_clusters,) of the points
 
     def draw(self, n: int) -> torch.Tensor:
         """(n, n_latent)"""
         cluster = torch.multinomial(self.shares, n, replacement=True)
-        return self.centres[cluster] + self.deviations[cluster] * torch.randn_like(self.centres[cluster])
+        return self.centres[cluster] + self.deviations[cluster] * torch.randn_like(
+            self.centres[cluster]
+        )
 
 
 def partition_prior(Z: torch.Tensor, shares: torch.Tensor, centres: torch.Tensor) -> Prior:
@@ -153,14 +172,18 @@ def partition_prior(Z: torch.Tensor, shares: torch.Tensor, centres: torch.Tensor
     ([[1.0], [9.0]], [[1.0], [0.0]], [0.5, 0.5])
     """
     with warnings.catch_warnings(), threadpool_limits(1, user_api="openmp"):
-        warnings.simplefilter("ignore", ConvergenceWarning)                                  # fewer distinct rows
-        kmeans = KMeans(len(centres), init=centres.cpu().numpy(), n_init=1).fit(Z.cpu().numpy(), None, shares.cpu())
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows
+        kmeans = KMeans(len(centres), init=centres.cpu().numpy(), n_init=1).fit(
+            Z.cpu().numpy(), None, shares.cpu()
+        )
     labels = torch.from_numpy(kmeans.labels_).long().to(Z.device)
-    belongs = torch.eye(len(centres), device=Z.device)[labels].T * shares                    # (n_clusters, n_rows)
+    belongs = torch.eye(len(centres), device=Z.device)[labels].T * shares  # (n_clusters, n_rows)
     size = belongs.sum(1, keepdim=True)
     mean = belongs @ Z / size.clamp(min=1e-12)
     variance = belongs @ (Z - mean[labels]).square() / size.clamp(min=1e-12)
-    return Prior(torch.from_numpy(kmeans.cluster_centers_).to(Z.device), variance.sqrt(), size[:, 0])
+    return Prior(
+        torch.from_numpy(kmeans.cluster_centers_).to(Z.device), variance.sqrt(), size[:, 0]
+    )
 
 
 class AGAE(EnsembleEmbedding):
@@ -257,7 +280,9 @@ class AGAE(EnsembleEmbedding):
         for name in ("n_neighbours", "n_steps", "update_interval"):
             check_at_least(name, getattr(self, name), 1)
         if isinstance(self.layers, str) or len(self.layers) != 2 or min(self.layers) < 1:
-            raise ValueError(f"layers must be two widths of at least 1, (n_hidden, n_latent), got {self.layers!r}.")
+            raise ValueError(
+                f"layers must be two widths of at least 1, (n_hidden, n_latent), got {self.layers!r}."
+            )
 
     def _most_clusters(self, n_points: int) -> int:
         return max(self.n_clusters, int(2 * math.sqrt(n_points)))
@@ -268,38 +293,56 @@ class AGAE(EnsembleEmbedding):
         self._rows, self._counts = rows.membership, rows.counts
         graph = self._graph(rows.membership)
         with torch_seeded(root, "AGAE"):
-            encoder = GraphEncoder(row_means(X, self.scaler_, rows), graph, self.layers).to(pick_device(self.device))
+            encoder = GraphEncoder(row_means(X, self.scaler_, rows), graph, self.layers).to(
+                pick_device(self.device)
+            )
             with threads_for(encoder, len(rows)):
                 self._train_encoder(encoder, root, on_progress)
         codes = encoder.codes()[:, : self.layers[1]]
-        self.codes_ = codes.detach().cpu().double().numpy()                                  # (n_rows, n_latent)
+        self.codes_ = codes.detach().cpu().double().numpy()  # (n_rows, n_latent)
         return graph.spread(self.codes_)
 
-    def _train_encoder(self, encoder: GraphEncoder, root: int, on_progress: Callable[[Progress], None]) -> None:
+    def _train_encoder(
+        self, encoder: GraphEncoder, root: int, on_progress: Callable[[Progress], None]
+    ) -> None:
         device, n_rows = encoder.features.device, len(self._counts)
-        shares = torch.from_numpy(self._counts / self._counts.sum()).float().to(device)      # (n_rows,) of the points
+        shares = (
+            torch.from_numpy(self._counts / self._counts.sum()).float().to(device)
+        )  # (n_rows,) of the points
         critic = feed_forward((self.layers[1], 64, 64, 1)).to(device)
         optimiser = torch.optim.Adam(encoder.parameters(), lr=self.learning_rate)
         critics = torch.optim.Adam(critic.parameters(), lr=self.learning_rate / 10)
         first_adversarial = self.n_steps // 3 + 1 if self.adversarial_weight else self.n_steps + 1
         centres, total = None, 0.0
         for step in range(1, self.n_steps + 1):
-            mean, deviation = encoder()                                                      # (n_rows, n_latent) each
+            mean, deviation = encoder()  # (n_rows, n_latent) each
             z = mean + deviation * torch.randn_like(mean)
-            loss = link_loss(z, encoder.draw_neighbours(), torch.multinomial(shares, n_rows, replacement=True), shares)
+            loss = link_loss(
+                z,
+                encoder.draw_neighbours(),
+                torch.multinomial(shares, n_rows, replacement=True),
+                shares,
+            )
             if step >= first_adversarial:
                 if (step - first_adversarial) % self.update_interval == 0:
                     if centres is None:
-                        centres = first_centres(mean.detach().cpu(), min(self.n_clusters, n_rows), root)
+                        centres = first_centres(
+                            mean.detach().cpu(), min(self.n_clusters, n_rows), root
+                        )
                     prior = partition_prior(mean.detach(), shares, centres)
                     centres = prior.centres
-                real, false = softplus(-critic(prior.draw(n_rows))[:, 0]), softplus(critic(z.detach())[:, 0])
+                real, false = (
+                    softplus(-critic(prior.draw(n_rows))[:, 0]),
+                    softplus(critic(z.detach())[:, 0]),
+                )
                 descend(critics, real.mean() + (shares * false).sum())
                 loss = loss + self.adversarial_weight * (shares * softplus(-critic(z)[:, 0])).sum()
             descend(optimiser, loss)
             total += loss.item()
             if step % 20 == 0 or step == self.n_steps:
-                on_progress(Progress("AGAE", step, self.n_steps, total / ((step - 1) % 20 + 1), math.nan))
+                on_progress(
+                    Progress("AGAE", step, self.n_steps, total / ((step - 1) % 20 + 1), math.nan)
+                )
                 total = 0.0
         self.n_iter_ = self.n_steps
 

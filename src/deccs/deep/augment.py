@@ -12,11 +12,11 @@ from torch.nn import functional
 class Motion:
     """How far each image moves; every field is (n,)."""
 
-    rotation: torch.Tensor    # degrees, clockwise on the screen (y points down)
-    shear: torch.Tensor       # degrees, along x
-    shift_x: torch.Tensor     # share of the width
-    shift_y: torch.Tensor     # share of the height
-    scale: torch.Tensor       # 0.5: half as large
+    rotation: torch.Tensor  # degrees, clockwise on the screen (y points down)
+    shear: torch.Tensor  # degrees, along x
+    shift_x: torch.Tensor  # share of the width
+    shift_y: torch.Tensor  # share of the height
+    scale: torch.Tensor  # 0.5: half as large
 
 
 def draw_motion(
@@ -34,7 +34,10 @@ def draw_motion(
         return low + (high - low) * torch.rand(n, generator=generator)
 
     return Motion(
-        between(-rotation, rotation), between(-shear, shear), between(-shift, shift), between(-shift, shift),
+        between(-rotation, rotation),
+        between(-shear, shear),
+        between(-shift, shift),
+        between(-shift, shift),
         between(*scale),
     )
 
@@ -46,12 +49,20 @@ def where_from(motion: Motion, height: int, width: int) -> torch.Tensor:
     """
     angle, slope = motion.rotation.deg2rad(), motion.shear.deg2rad().tan()
     cos, sin = angle.cos(), angle.sin()
-    aspect = height / width    # a rotation turns pixels, and -1 to 1 may be more of them one way than the other
-    back = torch.stack([
-        torch.stack([cos + slope * sin, (sin - slope * cos) * aspect], 1),
-        torch.stack([-sin / aspect, cos], 1),
-    ], 1) / motion.scale[:, None, None]                                              # (n, 2, 2)
-    shift = 2 * torch.stack([motion.shift_x, motion.shift_y], 1)[:, :, None]         # (n, 2, 1)
+    aspect = (
+        height / width
+    )  # a rotation turns pixels, and -1 to 1 may be more of them one way than the other
+    back = (
+        torch.stack(
+            [
+                torch.stack([cos + slope * sin, (sin - slope * cos) * aspect], 1),
+                torch.stack([-sin / aspect, cos], 1),
+            ],
+            1,
+        )
+        / motion.scale[:, None, None]
+    )  # (n, 2, 2)
+    shift = 2 * torch.stack([motion.shift_x, motion.shift_y], 1)[:, :, None]  # (n, 2, 1)
     return torch.cat([back, -back @ shift], 2)
 
 

@@ -16,18 +16,22 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from deccs.agreement import NOISE, canonical
 from deccs.consensus.fuzzy import check_clusters
 from deccs.consensus.partitions import DistinctRows, distinct_rows
 from deccs.consensus.projections import check_at_least
-from deccs.deep.template import DeepClustering, first_centres, squared_distances
-from deccs.files import stored
-from deccs.inputs import as_table
-from deccs.progress import Display, Progress, tell
-from deccs.rows import Scaler, blocks, dense_block, fit_scaler, rows_at_once
+from deccs.data.inputs import as_table
+from deccs.data.scaling import Scaler, fit_scaler
+from deccs.data.source import blocks, dense_block, rows_at_once
+from deccs.deep.base import DeepClustering, first_centres, squared_distances
+from deccs.display import Display
+from deccs.events import Progress, tell
+from deccs.labels import NOISE, canonical
 from deccs.seeds import root_seed, seed_for
+from deccs.storage import stored
 
-SAMPLE = 5_000  # points a single k-means sees: enough for its centres, and another ground of diversity
+SAMPLE = (
+    5_000  # points a single k-means sees: enough for its centres, and another ground of diversity
+)
 
 
 @stored
@@ -35,8 +39,10 @@ SAMPLE = 5_000  # points a single k-means sees: enough for its centres, and anot
 class Ensemble:
     """The members as centres, which label any point."""
 
-    centres: list[np.ndarray]   # per member (n_centres, n_features), scaled
-    numbers: list[np.ndarray]   # per member (n_centres,) number of the cluster, -1 if no training point is in it
+    centres: list[np.ndarray]  # per member (n_centres, n_features), scaled
+    numbers: list[
+        np.ndarray
+    ]  # per member (n_centres,) number of the cluster, -1 if no training point is in it
 
     def memberships(self, X: Any, scaler: Scaler) -> Iterator[csr_array]:
         """(n_block, n_all_clusters) of raw rows, new or old, block by block."""
@@ -47,7 +53,12 @@ class Ensemble:
 
 
 def kmeans_ensemble(
-    X: Any, scaler: Scaler, n_members: int, fewest: int, most: int, root: int,
+    X: Any,
+    scaler: Scaler,
+    n_members: int,
+    fewest: int,
+    most: int,
+    root: int,
     report: Callable[[int, float], None] = lambda member, error: None,
 ) -> tuple[Ensemble, np.ndarray]:
     """k-means ``n_members`` times, and the base partitions: (n_members, n_points), numbered by first appearance.
@@ -60,7 +71,7 @@ def kmeans_ensemble(
         own, error = some_centres(X, scaler, fewest, most, seed_for(root, "base partition", member))
         centres.append(own)
         report(member + 1, error)
-    nearest = np.concatenate(list(nearest_centres(X, scaler, centres))).T                  # (n_members, n_points)
+    nearest = np.concatenate(list(nearest_centres(X, scaler, centres))).T  # (n_members, n_points)
     base_partitions = np.stack([canonical(own) for own in nearest])
     numbers = [np.full(len(own), NOISE) for own in centres]
     for own, raw, labels in zip(numbers, nearest, base_partitions, strict=True):
@@ -68,28 +79,37 @@ def kmeans_ensemble(
     return Ensemble(centres, numbers), base_partitions
 
 
-def some_centres(X: Any, scaler: Scaler, fewest: int, most: int, seed: int) -> tuple[np.ndarray, float]:
+def some_centres(
+    X: Any, scaler: Scaler, fewest: int, most: int, seed: int
+) -> tuple[np.ndarray, float]:
     """(n_centres, n_features) of one k-means on a sample of the points, and the mean squared distance to them."""
     rng = np.random.default_rng(seed)
     sample = np.sort(rng.choice(X.shape[0], min(SAMPLE, X.shape[0]), replace=False))
     n_centres = min(int(rng.integers(fewest, most + 1)), len(sample))
-    block = scaler(dense_block(X, sample)).astype(np.float32)                              # (n_sample, n_features)
-    with warnings.catch_warnings(), threadpool_limits(1, user_api="openmp"):               # same bits, as for DECCS
-        warnings.simplefilter("ignore", ConvergenceWarning)                                # fewer distinct points
+    block = scaler(dense_block(X, sample)).astype(np.float32)  # (n_sample, n_features)
+    with (
+        warnings.catch_warnings(),
+        threadpool_limits(1, user_api="openmp"),
+    ):  # same bits, as for DECCS
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points
         kmeans = KMeans(n_centres, n_init=1, max_iter=30, random_state=seed).fit(block)
     return kmeans.cluster_centers_.astype(np.float64), float(kmeans.inertia_) / len(sample)
 
 
 def nearest_centres(X: Any, scaler: Scaler, centres: list[np.ndarray]) -> Iterator[np.ndarray]:
     """(n_block, n_members): the nearest of each member's centres, block by block."""
-    stacked = np.concatenate(centres)                                                      # (n_all_centres, d)
+    stacked = np.concatenate(centres)  # (n_all_centres, d)
     ends = np.cumsum([len(own) for own in centres])[:-1]
     lengths = np.square(stacked).sum(axis=1)
     for index in blocks(X.shape[0], rows_at_once(max(X.shape[1], len(stacked)))):
         block = scaler(dense_block(X, index))
-        distances = lengths - 2 * block @ stacked.T           # without the length of x, which is the same for all
+        distances = (
+            lengths - 2 * block @ stacked.T
+        )  # without the length of x, which is the same for all
         slack = 1e-12 * (np.square(block).sum(axis=1) + lengths.max())
-        yield np.stack([first_least(own, slack) for own in np.split(distances, ends, axis=1)], axis=1)
+        yield np.stack(
+            [first_least(own, slack) for own in np.split(distances, ends, axis=1)], axis=1
+        )
 
 
 def first_least(values: np.ndarray, slack: np.ndarray) -> np.ndarray:
@@ -134,15 +154,24 @@ class EnsembleEmbedding(DeepClustering):
         root = root_seed(self.random_state)
         self.scaler_ = fit_scaler(X, self.scale)
         with Display(0) if self.verbose else nullcontext() as display:
-            on_progress = tell([*(self.callbacks or []), *([display] if display else [])], "on_progress")
+            on_progress = tell(
+                [*(self.callbacks or []), *([display] if display else [])], "on_progress"
+            )
             stage = f"{type(self).__name__}, base partitions"
             self.ensemble_, self.base_partitions_ = kmeans_ensemble(
-                X, self.scaler_, self.n_partitions, self.n_clusters, self._most_clusters(X.shape[0]), root,
-                lambda member, error: on_progress(Progress(stage, member, self.n_partitions, error, math.nan)),
+                X,
+                self.scaler_,
+                self.n_partitions,
+                self.n_clusters,
+                self._most_clusters(X.shape[0]),
+                root,
+                lambda member, error: on_progress(
+                    Progress(stage, member, self.n_partitions, error, math.nan)
+                ),
             )
             rows = distinct_rows(self.base_partitions_)
-            Z = self._learn(rows, X, root, on_progress)                                    # (n_rows, n_components)
-        points = torch.from_numpy(Z[rows.row_of]).float()                                  # (n_points, n_components)
+            Z = self._learn(rows, X, root, on_progress)  # (n_rows, n_components)
+        points = torch.from_numpy(Z[rows.row_of]).float()  # (n_points, n_components)
         self.cluster_centers_ = first_centres(points, self.n_clusters, root).double().numpy()
         labels = [self._belongs(Z[some]).argmax(axis=1) for some in blocks(len(Z), 1_000)]
         self.labels_ = np.concatenate(labels)[rows.row_of]

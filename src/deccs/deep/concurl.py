@@ -14,14 +14,14 @@ from scipy.special import softmax
 from torch import nn
 from torch.nn.functional import cross_entropy, normalize
 
-from deccs.autoencoder import Autoencoder
+from deccs.data.rows import Rows
 from deccs.deep.augment import draw_motion, move
-from deccs.deep.template import DeepClustering, embed_all, first_centres, squared_distances
-from deccs.files import stored_layer
-from deccs.progress import Progress
-from deccs.rows import Rows
+from deccs.deep.base import DeepClustering, embed_all, first_centres, squared_distances
+from deccs.events import Epoch, Progress
+from deccs.network.autoencoder import Autoencoder
 from deccs.seeds import generator_for, torch_seeded
-from deccs.training import Epoch, endless_batches
+from deccs.storage import stored_layer
+from deccs.training.batches import endless_batches
 
 
 def shape_of_images(image_shape: Sequence[int] | str, n_features: int) -> tuple[int, int, int]:
@@ -34,13 +34,22 @@ def shape_of_images(image_shape: Sequence[int] | str, n_features: int) -> tuple[
         side = math.isqrt(n_features)
         if side * side == n_features:
             return 1, side, side
-        warnings.warn(f"Rows of {n_features} columns are no square images; taken as strips of height 1. "
-                      "Set image_shape=(height, width) or (channels, height, width).", stacklevel=4)
+        warnings.warn(
+            f"Rows of {n_features} columns are no square images; taken as strips of height 1. "
+            "Set image_shape=(height, width) or (channels, height, width).",
+            stacklevel=4,
+        )
         return 1, 1, n_features
     sizes = () if isinstance(image_shape, str) else tuple(image_shape)
-    if len(sizes) not in (2, 3) or any(size < 1 for size in sizes) or math.prod(sizes) != n_features:
-        raise ValueError(f"image_shape must be 'auto', (height, width) or (channels, height, width) with "
-                         f"{n_features} values in all, one per column; got {image_shape!r}.")
+    if (
+        len(sizes) not in (2, 3)
+        or any(size < 1 for size in sizes)
+        or math.prod(sizes) != n_features
+    ):
+        raise ValueError(
+            f"image_shape must be 'auto', (height, width) or (channels, height, width) with "
+            f"{n_features} values in all, one per column; got {image_shape!r}."
+        )
     channels, height, width = (1, *sizes)[-3:]
     return channels, height, width
 
@@ -49,10 +58,21 @@ def small_convolutions(channels: int, height: int, width: int, n_out: int = 128)
     """Three layers of stride 2 with 16, 32 and 64 channels, then a linear one: (n, c, h, w) -> (n, n_out)."""
     layers: list[nn.Module] = []
     for n_in, n_next in ((channels, 16), (16, 32), (32, 64)):
-        layers += [nn.Conv2d(n_in, n_next, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(n_next), nn.ReLU()]
+        layers += [
+            nn.Conv2d(n_in, n_next, 3, stride=2, padding=1, bias=False),
+            nn.BatchNorm2d(n_next),
+            nn.ReLU(),
+        ]
         height, width = math.ceil(height / 2), math.ceil(width / 2)
-    height, width = min(height, 4), min(width, 4)    # large images are averaged, so that the linear layer stays small
-    layers += [nn.AdaptiveAvgPool2d((height, width)), nn.Flatten(), nn.Linear(64 * height * width, n_out, bias=False)]
+    height, width = (
+        min(height, 4),
+        min(width, 4),
+    )  # large images are averaged, so that the linear layer stays small
+    layers += [
+        nn.AdaptiveAvgPool2d((height, width)),
+        nn.Flatten(),
+        nn.Linear(64 * height * width, n_out, bias=False),
+    ]
     return nn.Sequential(*layers, nn.BatchNorm1d(n_out), nn.ReLU())
 
 
@@ -78,7 +98,7 @@ def telling_apart(z: torch.Tensor, temperature: float = 0.5) -> torch.Tensor:
 
     ``z``: (2, batch, n_latent) of unit length. A cross-entropy over cosines, from each view to the other.
     """
-    cosines = z[0] @ z[1].T / temperature                                             # (batch, batch)
+    cosines = z[0] @ z[1].T / temperature  # (batch, batch)
     own = torch.arange(len(cosines), device=z.device)
     return (cross_entropy(cosines, own) + cross_entropy(cosines.T, own)) / 2
 
@@ -91,10 +111,10 @@ def consensus_loss(
     ``z``: (2, batch, d), ``prototypes``: (k, d), ``projections``: (m, d, d_small). The assignments to be
     predicted are those of the whole space, balanced over the batch.
     """
-    target = balanced(normalize(z, dim=-1) @ normalize(prototypes, dim=-1).T)         # (2, batch, k)
-    points = normalize(z @ projections[:, None], dim=-1)                              # (m, 2, batch, d_small)
-    centres = normalize(prototypes @ projections, dim=-1)[:, None]                    # (m, 1, k, d_small)
-    log_p = (points @ centres.mT / temperature).log_softmax(-1)                       # (m, 2, batch, k)
+    target = balanced(normalize(z, dim=-1) @ normalize(prototypes, dim=-1).T)  # (2, batch, k)
+    points = normalize(z @ projections[:, None], dim=-1)  # (m, 2, batch, d_small)
+    centres = normalize(prototypes @ projections, dim=-1)[:, None]  # (m, 1, k, d_small)
+    log_p = (points @ centres.mT / temperature).log_softmax(-1)  # (m, 2, batch, k)
     return -(target.flip(0) * log_p).sum(-1).mean()
 
 
@@ -195,57 +215,85 @@ class ConCURL(DeepClustering):
         super()._check(n_points)
         for name in ("n_latent", "n_projections"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, got {getattr(self, name)!r}.")
+                raise ValueError(
+                    f"{name} must be a whole number of at least 1, got {getattr(self, name)!r}."
+                )
 
     def _start(self, rows: Rows, root: int, on_epoch: Callable[[Epoch], None]) -> Autoencoder:
         """The untrained map from rows to vectors of unit length, with no decoder."""
         shape = shape_of_images(self.image_shape, rows.n_features)
         with torch_seeded(root, "initial weights"):
-            encoder = small_convolutions(*shape) if self.encoder is None else copy.deepcopy(self.encoder).float()
+            encoder = (
+                small_convolutions(*shape)
+                if self.encoder is None
+                else copy.deepcopy(self.encoder).float()
+            )
             projection = nn.Linear(features_out(encoder, shape), self.n_latent)
         whole = nn.Sequential(nn.Unflatten(1, shape), encoder, projection, UnitLength())
         return Autoencoder(whole, nn.Identity()).to(rows.device)
 
     def _train(
-        self, autoencoder: Autoencoder, rows: Rows, root: int, on_progress: Callable[[Progress], None]
+        self,
+        autoencoder: Autoencoder,
+        rows: Rows,
+        root: int,
+        on_progress: Callable[[Progress], None],
     ) -> None:
         to_images, *layers = autoencoder.encoder.children()
-        embed = nn.Sequential(*layers)                                                # images -> unit vectors
+        embed = nn.Sequential(*layers)  # images -> unit vectors
         prototypes = nn.Parameter(torch.zeros(self.n_clusters, self.n_latent, device=rows.device))
         smaller = math.ceil(0.6 * self.n_latent)
         draws = (self.n_projections, self.n_latent, smaller)
-        projections = torch.randn(draws, generator=generator_for(root, "projections")).to(rows.device)
+        projections = torch.randn(draws, generator=generator_for(root, "projections")).to(
+            rows.device
+        )
         n_steps = self._steps(len(rows))
         optimiser = torch.optim.Adam([*embed.parameters(), prototypes], lr=self.learning_rate)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, self.learning_rate, total_steps=n_steps + 1)
-        batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            optimiser, self.learning_rate, total_steps=n_steps + 1
+        )
+        batches = endless_batches(
+            torch.arange(len(rows)), self.batch_size, generator_for(root, "batches")
+        )
         motions = generator_for(root, "motions")
         total = torch.zeros(())
         for step in range(1, n_steps + 1):
             if step == n_steps // 2 + 1:
                 with torch.no_grad():
-                    prototypes.copy_(first_centres(embed_all(autoencoder, rows), self.n_clusters, root, n_init=5))
+                    prototypes.copy_(
+                        first_centres(embed_all(autoencoder, rows), self.n_clusters, root, n_init=5)
+                    )
             autoencoder.train()
-            images = to_images(rows[next(batches)]).repeat(2, 1, 1, 1)                # (2 batch, c, h, w)
+            images = to_images(rows[next(batches)]).repeat(2, 1, 1, 1)  # (2 batch, c, h, w)
             z = embed(move(images, draw_motion(len(images), motions))).unflatten(0, (2, -1))
             loss = telling_apart(z)
             if step > n_steps // 2:
-                loss = loss + self.lambda_consensus * consensus_loss(z, prototypes, projections, self.temperature)
+                loss = loss + self.lambda_consensus * consensus_loss(
+                    z, prototypes, projections, self.temperature
+                )
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()
             schedule.step()
             total += loss.detach().cpu()
             if step % 100 == 0 or step == n_steps:
-                on_progress(Progress("ConCURL", step, n_steps, float(total) / ((step - 1) % 100 + 1), math.nan))
+                on_progress(
+                    Progress(
+                        "ConCURL", step, n_steps, float(total) / ((step - 1) % 100 + 1), math.nan
+                    )
+                )
                 total = torch.zeros(())
         self.n_iter_ = n_steps
         self.autoencoder_ = autoencoder
-        self.cluster_centers_ = final_prototypes(embed_all(autoencoder, rows), prototypes.detach().cpu(), root)
+        self.cluster_centers_ = final_prototypes(
+            embed_all(autoencoder, rows), prototypes.detach().cpu(), root
+        )
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         # Of unit vectors: |z - c|^2 = 2 - 2 cosine. The 2 cancels in the softmax.
-        return softmax(-squared_distances(Z, self.cluster_centers_) / (2 * self.temperature), axis=1)
+        return softmax(
+            -squared_distances(Z, self.cluster_centers_) / (2 * self.temperature), axis=1
+        )
 
 
 def final_prototypes(Z: torch.Tensor, prototypes: torch.Tensor, root: int) -> np.ndarray:
@@ -263,5 +311,7 @@ def features_out(encoder: nn.Module, shape: tuple[int, int, int]) -> int:
     except RuntimeError as error:
         raise ValueError(f"The encoder does not take images of shape {shape}: {error}") from error
     if found.ndim != 2:
-        raise ValueError(f"The encoder must give (n, n_features), got {tuple(found.shape)} for n = 2.")
+        raise ValueError(
+            f"The encoder must give (n, n_features), got {tuple(found.shape)} for n = 2."
+        )
     return int(found.shape[1])

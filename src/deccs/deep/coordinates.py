@@ -8,13 +8,16 @@ from sklearn.covariance import ledoit_wolf
 from threadpoolctl import threadpool_limits
 from torch import nn
 
-from deccs.autoencoder import Autoencoder
-from deccs.deep.template import embed_all
-from deccs.rows import Rows, draw_rows
+from deccs.data.rows import Rows
+from deccs.data.sampling import draw_rows
+from deccs.deep.base import embed_all
+from deccs.network.autoencoder import Autoencoder
 from deccs.seeds import generator_for, seed_for
 
 
-def round_clusters(autoencoder: Autoencoder, rows: Rows, n_clusters: int, root: int) -> torch.Tensor:
+def round_clusters(
+    autoencoder: Autoencoder, rows: Rows, n_clusters: int, root: int
+) -> torch.Tensor:
     """Change the coordinates of the embedding so that its clusters are round; the new embedding: (n_points, n_latent).
 
     What the network reconstructs stays the same. So does the embedding of a network that has no linear layers on
@@ -22,12 +25,16 @@ def round_clusters(autoencoder: Autoencoder, rows: Rows, n_clusters: int, root: 
     """
     Z = embed_all(autoencoder, rows)
     some = Z[draw_rows(len(Z), 20_000, generator_for(root, "coordinates"))]
-    if not change_coordinates(autoencoder, *rounding(some, n_clusters, seed_for(root, "coordinates"))):
+    if not change_coordinates(
+        autoencoder, *rounding(some, n_clusters, seed_for(root, "coordinates"))
+    ):
         return Z
     return embed_all(autoencoder, rows)
 
 
-def rounding(Z: torch.Tensor, n_clusters: int, seed: int, n_turns: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
+def rounding(
+    Z: torch.Tensor, n_clusters: int, seed: int, n_turns: int = 4
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The map after which the clusters of k-means are round on the whole, and its inverse: (n, d) -> (d, d) twice.
 
     By turns: clusters in the present coordinates, then coordinates in which what is within them varies alike in all
@@ -42,7 +49,9 @@ def rounding(Z: torch.Tensor, n_clusters: int, seed: int, n_turns: int = 4) -> t
         seen = points @ forth
         start = "k-means++" if centres is None else (centres @ forth).numpy()
         with threadpool_limits(1, user_api="openmp"):  # it adds up in the order its threads arrive
-            found = KMeans(n_clusters, init=start, n_init=10 if centres is None else 1, random_state=seed)
+            found = KMeans(
+                n_clusters, init=start, n_init=10 if centres is None else 1, random_state=seed
+            )
             labels = torch.from_numpy(found.fit(seen.numpy()).labels_).long()
         centres = means_of(points, labels, n_clusters)
         forth, back = roots(within(points - centres[labels]))

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from deccs.autoencoder import Autoencoder
+from deccs.data.rows import Rows
+from deccs.deep.base import DeepClustering, first_centres, squared_distances
 from deccs.deep.coordinates import round_clusters
-from deccs.deep.template import DeepClustering, first_centres, squared_distances
-from deccs.progress import Progress
-from deccs.rows import Rows
+from deccs.events import Progress
+from deccs.network.autoencoder import Autoencoder
 from deccs.seeds import generator_for
-from deccs.training import Pretraining, endless_batches
+from deccs.settings import Pretraining
+from deccs.training.batches import endless_batches
 
 
 def nearest(z: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
@@ -54,7 +55,7 @@ class DCN(DeepClustering):
     n_steps : int or "auto"
         "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
     learning_rate : float or "auto"
-        Adam's. "auto": see :func:`deccs.deep.template.default_rate`.
+        Adam's. "auto": see :func:`deccs.rules.default_rate`.
     batch_size : int, default=256
     autoencoder, layers, dropout, pretraining, scale, device, random_state, verbose, callbacks
         As for :class:`deccs.deep.DEC`.
@@ -100,21 +101,27 @@ class DCN(DeepClustering):
         self.callbacks = callbacks
 
     def _train(
-        self, autoencoder: Autoencoder, rows: Rows, root: int, on_progress: Callable[[Progress], None]
+        self,
+        autoencoder: Autoencoder,
+        rows: Rows,
+        root: int,
+        on_progress: Callable[[Progress], None],
     ) -> None:
-        Z = round_clusters(autoencoder, rows, self.n_clusters, root)               # (n_points, n_latent)
+        Z = round_clusters(autoencoder, rows, self.n_clusters, root)  # (n_points, n_latent)
         centres = first_centres(Z, self.n_clusters, root).to(rows.device)
         # Each centre starts as the mean of a batch's worth of points, lest the first ones throw it about.
         counts = torch.full((self.n_clusters,), 100.0, device=rows.device)
         rate = self._rate(autoencoder)
         optimiser = torch.optim.Adam(autoencoder.parameters(), lr=rate)
-        batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
+        batches = endless_batches(
+            torch.arange(len(rows)), self.batch_size, generator_for(root, "batches")
+        )
         n_steps = self._steps(len(rows))
         autoencoder.train()
         total = torch.zeros(())
         for step in range(1, n_steps + 1):
             x = rows[next(batches)]
-            z = autoencoder.encoder(x)                                             # (batch, n_latent)
+            z = autoencoder.encoder(x)  # (batch, n_latent)
             own = centres[nearest(z.detach(), centres)]
             distance = (z - own).square().sum(1).mean()
             loss = (autoencoder.decoder(z) - x).square().mean() + self.lambda_cluster / 2 * distance
@@ -126,7 +133,9 @@ class DCN(DeepClustering):
                 centres, counts = count_weighted(centres, counts, moved, nearest(moved, centres))
             total += loss.detach().cpu()
             if step % 100 == 0 or step == n_steps:
-                on_progress(Progress("DCN", step, n_steps, float(total) / ((step - 1) % 100 + 1), math.nan))
+                on_progress(
+                    Progress("DCN", step, n_steps, float(total) / ((step - 1) % 100 + 1), math.nan)
+                )
                 total = torch.zeros(())
         self.n_iter_ = n_steps
         self.autoencoder_ = autoencoder

@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from deccs.autoencoder import Autoencoder
+from deccs.data.rows import Rows
+from deccs.deep.base import DeepClustering, embed_all, first_centres, squared_distances
 from deccs.deep.coordinates import round_clusters
-from deccs.deep.template import DeepClustering, embed_all, first_centres, squared_distances
-from deccs.progress import Progress
-from deccs.rows import Rows
+from deccs.events import Progress
+from deccs.network.autoencoder import Autoencoder
 from deccs.seeds import generator_for
-from deccs.training import Pretraining, endless_batches
+from deccs.settings import Pretraining
+from deccs.training.batches import endless_batches
 
 
 def soft_assignment(z: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
@@ -58,7 +59,7 @@ class DEC(DeepClustering):
         Steps between two targets. "auto": about one pass over the data, at least 50, in which labels can change at
         all, and 140 at most (the authors' number).
     learning_rate : float or "auto"
-        Adam's. "auto": see :func:`deccs.deep.template.default_rate`; 0.001 for IDEC.
+        Adam's. "auto": see :func:`deccs.rules.default_rate`; 0.001 for IDEC.
     batch_size : int, default=256
     autoencoder, layers, dropout, pretraining, scale, device, random_state, verbose, callbacks
         As for :class:`deccs.DECCS`; callbacks get ``on_progress``.
@@ -116,30 +117,46 @@ class DEC(DeepClustering):
         self.callbacks = callbacks
 
     def _train(
-        self, autoencoder: Autoencoder, rows: Rows, root: int, on_progress: Callable[[Progress], None]
+        self,
+        autoencoder: Autoencoder,
+        rows: Rows,
+        root: int,
+        on_progress: Callable[[Progress], None],
     ) -> None:
-        Z = round_clusters(autoencoder, rows, self.n_clusters, root)                              # (n_points, n_latent)
+        Z = round_clusters(autoencoder, rows, self.n_clusters, root)  # (n_points, n_latent)
         centres = nn.Parameter(first_centres(Z, self.n_clusters, root).to(rows.device))
         trained = autoencoder if self.reconstructs else autoencoder.encoder
         rate = self._rate(autoencoder)
         optimiser = torch.optim.Adam([*trained.parameters(), centres], lr=rate)
-        batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
+        batches = endless_batches(
+            torch.arange(len(rows)), self.batch_size, generator_for(root, "batches")
+        )
         n_steps, interval = self._lengths(len(rows))
         labels, total, last = None, torch.zeros(()), 0
         for step in range(n_steps + 1):
             if step % interval == 0 or step == n_steps:
                 with torch.no_grad():
-                    q = soft_assignment(embed_all(autoencoder, rows).to(rows.device), centres)    # (n_points, k)
+                    q = soft_assignment(
+                        embed_all(autoencoder, rows).to(rows.device), centres
+                    )  # (n_points, k)
                 target, now = target_distribution(q), q.argmax(1)
                 changed = math.nan if labels is None else float((now != labels).float().mean())
-                on_progress(Progress(type(self).__name__, step, n_steps, float(total) / max(step - last, 1), changed))
+                on_progress(
+                    Progress(
+                        type(self).__name__,
+                        step,
+                        n_steps,
+                        float(total) / max(step - last, 1),
+                        changed,
+                    )
+                )
                 if changed < self.tol or step == n_steps:
                     break
                 labels, total, last = now, torch.zeros(()), step
                 autoencoder.train()
             batch = next(batches)
             x, p = rows[batch], target[batch.to(target.device)]
-            z = autoencoder.encoder(x)                                                            # (batch, n_latent)
+            z = autoencoder.encoder(x)  # (batch, n_latent)
             loss = self._loss(autoencoder, x, z, p, soft_assignment(z, centres))
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
@@ -150,7 +167,12 @@ class DEC(DeepClustering):
         self.cluster_centers_ = centres.detach().cpu().double().numpy()
 
     def _loss(
-        self, autoencoder: Autoencoder, x: torch.Tensor, z: torch.Tensor, p: torch.Tensor, q: torch.Tensor
+        self,
+        autoencoder: Autoencoder,
+        x: torch.Tensor,
+        z: torch.Tensor,
+        p: torch.Tensor,
+        q: torch.Tensor,
     ) -> torch.Tensor:
         return divergence(p, q)
 
@@ -158,7 +180,9 @@ class DEC(DeepClustering):
         """Steps at most, and between two targets."""
         per_pass = math.ceil(n_points / self.batch_size)
         n_steps = self._steps(n_points)
-        return n_steps, max(50, min(140, per_pass)) if self.update_interval == "auto" else int(self.update_interval)
+        return n_steps, max(50, min(140, per_pass)) if self.update_interval == "auto" else int(
+            self.update_interval
+        )
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         q = 1 / (1 + squared_distances(Z, self.cluster_centers_))
@@ -204,14 +228,30 @@ class IDEC(DEC):
         callbacks: Sequence[Any] | None = None,
     ) -> None:
         super().__init__(
-            n_clusters, autoencoder=autoencoder, layers=layers, dropout=dropout, pretraining=pretraining,
-            n_steps=n_steps, batch_size=batch_size, learning_rate=learning_rate, tol=tol,
-            update_interval=update_interval, scale=scale, device=device, random_state=random_state, verbose=verbose,
+            n_clusters,
+            autoencoder=autoencoder,
+            layers=layers,
+            dropout=dropout,
+            pretraining=pretraining,
+            n_steps=n_steps,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            tol=tol,
+            update_interval=update_interval,
+            scale=scale,
+            device=device,
+            random_state=random_state,
+            verbose=verbose,
             callbacks=callbacks,
         )
         self.gamma = gamma
 
     def _loss(
-        self, autoencoder: Autoencoder, x: torch.Tensor, z: torch.Tensor, p: torch.Tensor, q: torch.Tensor
+        self,
+        autoencoder: Autoencoder,
+        x: torch.Tensor,
+        z: torch.Tensor,
+        p: torch.Tensor,
+        q: torch.Tensor,
     ) -> torch.Tensor:
         return (autoencoder.decoder(z) - x).square().mean() + self.gamma * divergence(p, q)

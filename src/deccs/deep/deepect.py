@@ -13,15 +13,16 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 from torch import nn
 
-from deccs.autoencoder import Autoencoder
+from deccs.data.rows import Rows
+from deccs.deep.base import DeepClustering, embed_all, squared_distances, typical_deviation
 from deccs.deep.coordinates import means_of, round_clusters
 from deccs.deep.dcn import nearest
-from deccs.deep.template import DeepClustering, embed_all, squared_distances, typical_deviation
-from deccs.files import stored
-from deccs.progress import Progress
-from deccs.rows import Rows
+from deccs.events import Progress
+from deccs.network.autoencoder import Autoencoder
 from deccs.seeds import generator_for, seed_for
-from deccs.training import Pretraining, endless_batches
+from deccs.settings import Pretraining
+from deccs.storage import stored
+from deccs.training.batches import endless_batches
 
 # While it grows, a tree is its splits in the order they were made: ``sides`` (n_splits, n_leaves) holds 1 for the
 # leaves on one side of a split, -1 for those on the other, 0 for those elsewhere. A split makes two nodes, so that
@@ -35,7 +36,7 @@ def split(sides: torch.Tensor, leaf: int) -> torch.Tensor:
     tensor([[ 1., -1.,  1.],
             [ 1.,  0., -1.]])
     """
-    grown = torch.cat([sides, sides[:, leaf, None]], dim=1)                       # the new leaf is where the old was
+    grown = torch.cat([sides, sides[:, leaf, None]], dim=1)  # the new leaf is where the old was
     apart = torch.zeros(1, grown.shape[1], device=sides.device)
     apart[0, leaf], apart[0, -1] = 1, -1
     return torch.cat([grown, apart])
@@ -47,8 +48,11 @@ def prune(sides: torch.Tensor, leaf: int) -> torch.Tensor:
     >>> prune(torch.tensor([[1.0, -1.0, 1.0], [1.0, 0.0, -1.0]]), 1)
     tensor([[ 1., -1.]])
     """
-    parent = int(sides[:, leaf].nonzero().max())                                  # the latest split above it
-    splits, leaves = torch.ones(len(sides), dtype=torch.bool), torch.ones(sides.shape[1], dtype=torch.bool)
+    parent = int(sides[:, leaf].nonzero().max())  # the latest split above it
+    splits, leaves = (
+        torch.ones(len(sides), dtype=torch.bool),
+        torch.ones(sides.shape[1], dtype=torch.bool),
+    )
     splits[parent], leaves[leaf] = False, False
     return sides[splits][:, leaves]
 
@@ -63,7 +67,7 @@ def node_centres(sides: torch.Tensor, centres: torch.Tensor, weights: torch.Tens
     tensor([[1., 0.],
             [9., 4.]])
     """
-    below = torch.stack([sides > 0, sides < 0]) * weights                         # (2, n_splits, n_leaves)
+    below = torch.stack([sides > 0, sides < 0]) * weights  # (2, n_splits, n_leaves)
     return (below / below.sum(2, keepdim=True)) @ centres
 
 
@@ -73,9 +77,9 @@ def centre_loss(z: torch.Tensor, leaf: torch.Tensor, centres: torch.Tensor) -> t
     >>> centre_loss(torch.tensor([[1.0], [3.0]]), torch.tensor([0, 0]), torch.tensor([[5.0], [7.0]]))  # |5 - 2| / 2
     tensor(1.5000)
     """
-    own = nn.functional.one_hot(leaf, len(centres)).to(z.dtype)                   # (batch, n_leaves)
+    own = nn.functional.one_hot(leaf, len(centres)).to(z.dtype)  # (batch, n_leaves)
     size = own.sum(0)
-    means = own.T @ z.detach() / size.clamp(min=1)[:, None]                       # (n_leaves, n_latent)
+    means = own.T @ z.detach() / size.clamp(min=1)[:, None]  # (n_leaves, n_latent)
     return torch.linalg.vector_norm(centres - means, dim=1)[size > 0].sum() / len(centres)
 
 
@@ -93,11 +97,13 @@ def compression_loss(
     """
     if not len(sides):
         return z.new_zeros(())
-    axis = nn.functional.normalize(nodes[0] - nodes[1], dim=1)                    # (n_splits, n_latent)
-    along = z @ axis.T                                                            # (batch, n_splits)
-    here = sides.T[leaf]                                                          # (batch, n_splits): 1, -1 or 0
-    one, other = (nodes * axis).sum(2)                                            # (n_splits,) where the centres are
-    return ((along - torch.where(here > 0, one, other)).abs() * here.abs()).sum() / (len(z) * 2 * len(sides))
+    axis = nn.functional.normalize(nodes[0] - nodes[1], dim=1)  # (n_splits, n_latent)
+    along = z @ axis.T  # (batch, n_splits)
+    here = sides.T[leaf]  # (batch, n_splits): 1, -1 or 0
+    one, other = (nodes * axis).sum(2)  # (n_splits,) where the centres are
+    return ((along - torch.where(here > 0, one, other)).abs() * here.abs()).sum() / (
+        len(z) * 2 * len(sides)
+    )
 
 
 def widest(Z: torch.Tensor, leaf: torch.Tensor, n_leaves: int) -> int | None:
@@ -107,8 +113,8 @@ def widest(Z: torch.Tensor, leaf: torch.Tensor, n_leaves: int) -> int | None:
     0
     """
     Z = Z.double()
-    squares = (Z - means_of(Z, leaf, n_leaves)[leaf]).square().sum(1)             # (n,)
-    spread = torch.bincount(leaf, squares, minlength=n_leaves)                    # (n_leaves,)
+    squares = (Z - means_of(Z, leaf, n_leaves)[leaf]).square().sum(1)  # (n,)
+    spread = torch.bincount(leaf, squares, minlength=n_leaves)  # (n_leaves,)
     # Equal points differ in the last digits of float32, some 1e-7 of their length.
     return int(spread.argmax()) if spread.max() > 1e-12 * Z.square().sum() else None
 
@@ -126,10 +132,10 @@ def two_means(Z: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 class ClusterTree:
     """A binary tree of clusters. Node 0 is the root; split number s has made the nodes 2s + 1 and 2s + 2."""
 
-    parents: np.ndarray   # (n_nodes,), -1 for the root
+    parents: np.ndarray  # (n_nodes,), -1 for the root
     children: np.ndarray  # (n_nodes, 2), -1 for a leaf
-    centres: np.ndarray   # (n_nodes, n_latent)
-    weights: np.ndarray   # (n_nodes,), about the points of a batch in the node
+    centres: np.ndarray  # (n_nodes, n_latent)
+    weights: np.ndarray  # (n_nodes,), about the points of a batch in the node
 
     @property
     def leaves(self) -> np.ndarray:
@@ -139,15 +145,17 @@ class ClusterTree:
     def cut(self, n_clusters: int) -> np.ndarray:
         """(n_clusters,) node numbers: the leaves the tree had before its later splits."""
         if not 1 <= n_clusters <= len(self.leaves):
-            raise ValueError(f"The tree has {len(self.leaves)} leaves and cannot be cut into {n_clusters} clusters.")
-        early = 2 * n_clusters - 1                                                # that many nodes with the root
+            raise ValueError(
+                f"The tree has {len(self.leaves)} leaves and cannot be cut into {n_clusters} clusters."
+            )
+        early = 2 * n_clusters - 1  # that many nodes with the root
         return np.array([node for node in range(early) if not 0 <= self.children[node, 0] < early])
 
     def labels(self, Z: np.ndarray, n_clusters: int) -> np.ndarray:
         """Points go to the nearest leaf, as in training, and so to the node of the cut above it: (n,)."""
         number = np.full(len(self.parents), -1)
         number[self.cut(n_clusters)] = np.arange(n_clusters)
-        for node in range(len(number)):                                           # parents come first
+        for node in range(len(number)):  # parents come first
             if number[node] < 0 and node > 0:
                 number[node] = number[self.parents[node]]
         return number[self.leaves][squared_distances(Z, self.centres[self.leaves]).argmin(axis=1)]
@@ -163,14 +171,18 @@ def tree_of(sides: torch.Tensor, centres: torch.Tensor, weights: torch.Tensor) -
     n_nodes = 2 * len(sides) + 1
     parents, children = np.full(n_nodes, -1), np.full((n_nodes, 2), -1)
     for number, row in enumerate(sides):
-        above = sides[:number, int(row.nonzero()[0])]                             # of any leaf below this split
+        above = sides[:number, int(row.nonzero()[0])]  # of any leaf below this split
         last = int(above.nonzero().max()) if above.any() else None
         node = 0 if last is None else 2 * last + (1 if above[last] > 0 else 2)
         children[node] = 2 * number + 1, 2 * number + 2
         parents[children[node]] = node
     centres, weights = centres.double(), weights.double()
-    below = torch.stack([sides > 0, sides < 0], dim=1).reshape(n_nodes - 1, -1)   # both nodes of a split in turn
-    below = torch.cat([torch.ones(1, sides.shape[1]), below]).double() * weights  # (n_nodes, n_leaves)
+    below = torch.stack([sides > 0, sides < 0], dim=1).reshape(
+        n_nodes - 1, -1
+    )  # both nodes of a split in turn
+    below = (
+        torch.cat([torch.ones(1, sides.shape[1]), below]).double() * weights
+    )  # (n_nodes, n_leaves)
     size = below.sum(1)
     return ClusterTree(parents, children, (below @ centres / size[:, None]).numpy(), size.numpy())
 
@@ -179,18 +191,22 @@ def tree_of(sides: torch.Tensor, centres: torch.Tensor, weights: torch.Tensor) -
 class Growing:
     """A tree in training: its splits, and of its leaves the centres and the running mean of points in a batch."""
 
-    sides: torch.Tensor    # (n_splits, n_leaves)
+    sides: torch.Tensor  # (n_splits, n_leaves)
     centres: torch.Tensor  # (n_leaves, n_latent)
     weights: torch.Tensor  # (n_leaves,)
 
     def grown(self, Z: torch.Tensor, seed: int) -> Growing:
         """With its widest leaf split by 2-means on the embedding Z of all points; itself where none can be split."""
-        leaf = nearest(Z, self.centres.cpu())                                     # (n_points,)
+        leaf = nearest(Z, self.centres.cpu())  # (n_points,)
         which = widest(Z, leaf, len(self.centres))
         if which is None:
             return self
-        halves, shares = (part.to(self.centres.device) for part in two_means(Z[leaf == which], seed))
-        centres, weights = (torch.cat([old, old[-1:]]) for old in (self.centres.detach(), self.weights))
+        halves, shares = (
+            part.to(self.centres.device) for part in two_means(Z[leaf == which], seed)
+        )
+        centres, weights = (
+            torch.cat([old, old[-1:]]) for old in (self.centres.detach(), self.weights)
+        )
         place = torch.tensor([which, -1])
         centres[place], weights[place] = halves, shares * self.weights[which]
         return Growing(split(self.sides, which), centres, weights)
@@ -206,7 +222,9 @@ class Growing:
         while len(tree.weights) > 1 and tree.weights.min() < threshold:
             light = int(tree.weights.argmin())
             keep = torch.arange(len(tree.weights), device=tree.weights.device) != light
-            tree = Growing(prune(tree.sides, light), tree.centres.detach()[keep], tree.weights[keep])
+            tree = Growing(
+                prune(tree.sides, light), tree.centres.detach()[keep], tree.weights[keep]
+            )
         return tree
 
 
@@ -235,7 +253,7 @@ class DeepECT(DeepClustering):
     n_steps : int or "auto"
         "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
     learning_rate : float or "auto"
-        Adam's. "auto": see :func:`deccs.deep.template.default_rate`.
+        Adam's. "auto": see :func:`deccs.rules.default_rate`.
     batch_size : int, default=256
     autoencoder, layers, dropout, pretraining, scale, device, random_state, verbose, callbacks
         As for :class:`deccs.deep.DEC`.
@@ -299,35 +317,47 @@ class DeepECT(DeepClustering):
 
     def labels_at(self, X: Any, n_clusters: int) -> np.ndarray:
         """Flat labels for any number of clusters up to that of the leaves: those of n are nested in those of n - 1."""
-        return np.concatenate([self.tree_.labels(Z, n_clusters) for Z in self._embedded(self._checked(X))])
+        return np.concatenate(
+            [self.tree_.labels(Z, n_clusters) for Z in self._embedded(self._checked(X))]
+        )
 
     def _check(self, n_points: int) -> None:
         super()._check(n_points)
         leaves = self.max_leaves
-        if leaves != "auto" and (not isinstance(leaves, int | np.integer) or leaves < self.n_clusters):
-            raise ValueError(f'max_leaves is "auto" or a whole number of at least n_clusters={self.n_clusters}, '
-                             f"got {leaves!r}.")
+        if leaves != "auto" and (
+            not isinstance(leaves, int | np.integer) or leaves < self.n_clusters
+        ):
+            raise ValueError(
+                f'max_leaves is "auto" or a whole number of at least n_clusters={self.n_clusters}, '
+                f"got {leaves!r}."
+            )
 
     def _train(
-        self, autoencoder: Autoencoder, rows: Rows, root: int, on_progress: Callable[[Progress], None]
+        self,
+        autoencoder: Autoencoder,
+        rows: Rows,
+        root: int,
+        on_progress: Callable[[Progress], None],
     ) -> None:
         n_steps, n_leaves, interval = self._lengths(len(rows))
-        batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
+        batches = endless_batches(
+            torch.arange(len(rows)), self.batch_size, generator_for(root, "batches")
+        )
         rate = self._rate(autoencoder)
         optimiser = torch.optim.Adam(autoencoder.parameters(), lr=rate)
-        Z = round_clusters(autoencoder, rows, self.n_clusters, root)               # (n_points, n_latent)
+        Z = round_clusters(autoencoder, rows, self.n_clusters, root)  # (n_points, n_latent)
         tree, unit = sapling(Z.to(rows.device)), typical_deviation(Z)
         planted, total = None, torch.zeros(())
         for step in range(n_steps):
             if step % interval == 0 and len(tree.weights) < n_leaves:
                 tree = tree.grown(embed_all(autoencoder, rows), seed_for(root, "split", step))
                 autoencoder.train()
-            if tree.centres is not planted:                                       # other leaves, another optimiser
+            if tree.centres is not planted:  # other leaves, another optimiser
                 planted = tree.centres.requires_grad_()
                 mover = torch.optim.Adam([planted], lr=rate * unit)
             x = rows[next(batches)]
-            z = autoencoder.encoder(x)                                            # (batch, n_latent)
-            leaf = nearest(z.detach(), tree.centres.detach())                     # (batch,)
+            z = autoencoder.encoder(x)  # (batch, n_latent)
+            leaf = nearest(z.detach(), tree.centres.detach())  # (batch,)
             nodes = node_centres(tree.sides, tree.centres.detach(), tree.weights)
             loss = (
                 (autoencoder.decoder(z) - x).square().mean()
@@ -342,15 +372,23 @@ class DeepECT(DeepClustering):
             tree = tree.counted(leaf).pruned(self.pruning_threshold)
             total += loss.detach().cpu()
             if (step + 1) % 100 == 0 or step + 1 == n_steps:
-                on_progress(Progress("DeepECT", step + 1, n_steps, float(total) / (step % 100 + 1), math.nan))
+                on_progress(
+                    Progress(
+                        "DeepECT", step + 1, n_steps, float(total) / (step % 100 + 1), math.nan
+                    )
+                )
                 total = torch.zeros(())
         self.n_iter_ = n_steps
         self.autoencoder_ = autoencoder
         tree = self._with_enough_leaves(tree, autoencoder, rows, root)
         self.tree_ = tree_of(tree.sides.cpu(), tree.centres.detach().cpu(), tree.weights.cpu())
-        self.cluster_centers_ = self.tree_.centres[self.tree_.cut(min(self.n_clusters, len(tree.weights)))]
+        self.cluster_centers_ = self.tree_.centres[
+            self.tree_.cut(min(self.n_clusters, len(tree.weights)))
+        ]
 
-    def _with_enough_leaves(self, tree: Growing, autoencoder: Autoencoder, rows: Rows, root: int) -> Growing:
+    def _with_enough_leaves(
+        self, tree: Growing, autoencoder: Autoencoder, rows: Rows, root: int
+    ) -> Growing:
         """Few steps or late pruning may leave less than the clusters asked for; so may the data, and then no more."""
         if len(tree.weights) < self.n_clusters:
             Z = embed_all(autoencoder, rows)
@@ -362,7 +400,9 @@ class DeepECT(DeepClustering):
         """Steps, leaves at most, and steps between two splits."""
         n_steps = self._steps(n_points)
         n_leaves = 2 * self.n_clusters if self.max_leaves == "auto" else int(self.max_leaves)
-        interval = n_steps // (2 * n_leaves) if self.split_interval == "auto" else int(self.split_interval)
+        interval = (
+            n_steps // (2 * n_leaves) if self.split_interval == "auto" else int(self.split_interval)
+        )
         return n_steps, n_leaves, max(1, interval)
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
@@ -372,4 +412,6 @@ class DeepECT(DeepClustering):
 
 def sapling(Z: torch.Tensor) -> Growing:
     """A tree that is its root alone, at the mean of Z (n, n_latent)."""
-    return Growing(torch.zeros(0, 1, device=Z.device), Z.mean(0, keepdim=True), torch.ones(1, device=Z.device))
+    return Growing(
+        torch.zeros(0, 1, device=Z.device), Z.mean(0, keepdim=True), torch.ones(1, device=Z.device)
+    )

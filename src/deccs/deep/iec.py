@@ -11,7 +11,7 @@ from scipy.linalg import solve
 from deccs.consensus.partitions import DistinctRows
 from deccs.consensus.projections import check_at_least
 from deccs.deep.base_partitions import EnsembleEmbedding
-from deccs.progress import Progress
+from deccs.events import Progress
 
 
 def with_constant(overlaps: np.ndarray, n_points: int) -> np.ndarray:
@@ -38,17 +38,19 @@ def denoising_map(scatter: np.ndarray, noise: float) -> np.ndarray:
     >>> denoising_map(np.array([[4.0, 0.0], [0.0, 4.0]]), noise=0.5)     # 0.5 * 4 / (0.5 * 4): what is left is it
     array([[1., 0.]])
     """
-    kept = np.append(np.full(len(scatter) - 1, 1 - noise), 1.0)          # (D + 1,) chance that a column stays
+    kept = np.append(
+        np.full(len(scatter) - 1, 1 - noise), 1.0
+    )  # (D + 1,) chance that a column stays
     P = scatter * kept
     Q = scatter * np.outer(kept, kept)
-    np.fill_diagonal(Q, np.diag(scatter) * kept)                         # a column is kept with itself, or not
+    np.fill_diagonal(Q, np.diag(scatter) * kept)  # a column is kept with itself, or not
     return solve(Q, P.T, assume_a="pos").T[:-1]
 
 
 def stacked_maps(scatter: np.ndarray, noise: float, n_layers: int) -> list[np.ndarray]:
     """From the memberships to each layer: n_layers times (D, D + 1). A layer denoises what the one before gives."""
     constant = np.eye(len(scatter))[-1:]
-    maps, to_layer = [], np.eye(len(scatter))                            # to_layer: (D + 1, D + 1)
+    maps, to_layer = [], np.eye(len(scatter))  # to_layer: (D + 1, D + 1)
     for _ in range(n_layers):
         W = denoising_map(to_layer @ scatter @ to_layer.T, noise)
         to_layer = np.vstack([W @ to_layer, constant])
@@ -62,12 +64,14 @@ def principal_part(maps: Sequence[np.ndarray], scatter: np.ndarray, share: float
     The layers side by side have n_layers * D columns, most of them next to constant. Distances are all
     k-means looks at, so their principal components will do, and those follow from D x D matrices.
     """
-    gram = sum(weights[:, :-1].T @ weights[:, :-1] for weights in maps)              # (D, D); shifts change nothing
+    gram = sum(
+        weights[:, :-1].T @ weights[:, :-1] for weights in maps
+    )  # (D, D); shifts change nothing
     values, vectors = np.linalg.eigh(gram)
-    root = vectors * np.sqrt(np.maximum(values, 0))                                  # (D, D), root root^T = gram
+    root = vectors * np.sqrt(np.maximum(values, 0))  # (D, D), root root^T = gram
     mean = scatter[:-1, -1] / scatter[-1, -1]
-    covariance = scatter[:-1, :-1] / scatter[-1, -1] - np.outer(mean, mean)          # of H, (D, D)
-    variances, directions = np.linalg.eigh(root.T @ covariance @ root)               # rising
+    covariance = scatter[:-1, :-1] / scatter[-1, -1] - np.outer(mean, mean)  # of H, (D, D)
+    variances, directions = np.linalg.eigh(root.T @ covariance @ root)  # rising
     variances, directions = np.maximum(variances[::-1], 0), directions[:, ::-1]
     enough = np.searchsorted(np.cumsum(variances), share * variances.sum()) + 1
     return root @ directions[:, :enough]
@@ -149,8 +153,10 @@ class IEC(EnsembleEmbedding):
     def _learn(
         self, rows: DistinctRows, X: Any, root: int, on_progress: Callable[[Progress], None]
     ) -> np.ndarray:
-        scatter = with_constant(rows.overlaps, len(rows.row_of))                     # (D + 1, D + 1)
-        self.components_ = principal_part(stacked_maps(scatter, self.noise, self.n_layers), scatter, share=0.999)
+        scatter = with_constant(rows.overlaps, len(rows.row_of))  # (D + 1, D + 1)
+        self.components_ = principal_part(
+            stacked_maps(scatter, self.noise, self.n_layers), scatter, share=0.999
+        )
         return self._embed(rows.membership)
 
     def _embed(self, H: Any) -> np.ndarray:

@@ -12,15 +12,17 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from deccs.agreement import NOISE
-from deccs.autoencoder import Autoencoder, encode_exactly
-from deccs.deep.template import DeepClustering
-from deccs.ensemble import asked_clusters, fresh_copy
-from deccs.files import NotKept, stored
-from deccs.progress import Progress
-from deccs.rows import Rows, draw_rows
+from deccs.data.rows import Rows
+from deccs.data.sampling import draw_rows
+from deccs.deep.base import DeepClustering
+from deccs.events import Progress
+from deccs.labels import NOISE
+from deccs.members.checks import asked_clusters
+from deccs.members.running import fresh_copy
+from deccs.network.autoencoder import Autoencoder, encode_exactly
 from deccs.seeds import generator_for, seed_for
-from deccs.training import Pretraining
+from deccs.settings import Pretraining
+from deccs.storage import NotKept, stored
 
 
 def cluster_means(Z: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -51,12 +53,14 @@ def one_hot(labels: np.ndarray, n_clusters: int) -> np.ndarray:
 class NearestInSample:
     """Labels of any point by its nearest neighbour in a sample."""
 
-    Z: np.ndarray        # (n_sample, n_latent)
-    labels: np.ndarray   # (n_sample,)
+    Z: np.ndarray  # (n_sample, n_latent)
+    labels: np.ndarray  # (n_sample,)
 
     def __post_init__(self) -> None:
         # A tree works with differences: a point finds itself, alone as among many.
-        object.__setattr__(self, "tree", NearestNeighbors(n_neighbors=1, algorithm="kd_tree").fit(self.Z))
+        object.__setattr__(
+            self, "tree", NearestNeighbors(n_neighbors=1, algorithm="kd_tree").fit(self.Z)
+        )
 
     def __call__(self, Z: np.ndarray) -> np.ndarray:
         """(n, n_latent) -> (n,)"""
@@ -137,30 +141,48 @@ class AutoencoderClustering(DeepClustering):
         if self.clusterer is None:
             super()._check(n_points)
         elif isinstance(self.clusterer, type) or not hasattr(self.clusterer, "fit_predict"):
-            raise ValueError(f"clusterer must be an object with fit_predict, like KMeans(8), got {self.clusterer!r}.")
+            raise ValueError(
+                f"clusterer must be an object with fit_predict, like KMeans(8), got {self.clusterer!r}."
+            )
         most = self.max_points
         least = max(2, self.n_clusters if self.clusterer is None else 2)
         if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < least:
-            raise ValueError(f"max_points must be a whole number of at least {least}, got {most!r}.")
+            raise ValueError(
+                f"max_points must be a whole number of at least {least}, got {most!r}."
+            )
 
     def _train(
-        self, autoencoder: Autoencoder, rows: Rows, root: int, on_progress: Callable[[Progress], None]
+        self,
+        autoencoder: Autoencoder,
+        rows: Rows,
+        root: int,
+        on_progress: Callable[[Progress], None],
     ) -> None:
         def report(step: int, centres: np.ndarray) -> None:
             loss = np.square(Z - centres).sum(axis=1).mean()
             on_progress(Progress("AutoencoderClustering", step, 1, float(loss), math.nan))
 
         self.autoencoder_ = autoencoder
-        self.sample_ = draw_rows(len(rows), int(self.max_points), generator_for(root, "sample")).numpy()
-        Z = np.concatenate(list(encode_exactly(autoencoder, rows.X[self.sample_], self.scaler_)))  # (n_sample, d)
+        self.sample_ = draw_rows(
+            len(rows), int(self.max_points), generator_for(root, "sample")
+        ).numpy()
+        Z = np.concatenate(
+            list(encode_exactly(autoencoder, rows.X[self.sample_], self.scaler_))
+        )  # (n_sample, d)
         report(0, Z.mean(axis=0))
         clusterer = KMeans(self.n_clusters, n_init=20) if self.clusterer is None else self.clusterer
-        self.clusterer_ = fresh_copy(clusterer, seed_for(seed_for(root, "clusterer"), "random_state"))
-        with threadpool_limits(1, user_api="openmp"):  # k-means adds up in the order its threads arrive
-            labels = checked_labels(self.clusterer_.fit_predict(Z), len(Z))                        # (n_sample,)
+        self.clusterer_ = fresh_copy(
+            clusterer, seed_for(seed_for(root, "clusterer"), "random_state")
+        )
+        with threadpool_limits(
+            1, user_api="openmp"
+        ):  # k-means adds up in the order its threads arrive
+            labels = checked_labels(self.clusterer_.fit_predict(Z), len(Z))  # (n_sample,)
         self.n_clusters_ = max(asked_clusters(clusterer, 1), int(labels.max()) + 1)
         self.cluster_centers_ = cluster_means(Z, labels, self.n_clusters_)
-        report(1, np.where((labels == NOISE)[:, None], Z.mean(axis=0), self.cluster_centers_[labels]))
+        report(
+            1, np.where((labels == NOISE)[:, None], Z.mean(axis=0), self.cluster_centers_[labels])
+        )
         if not hasattr(self.clusterer_, "predict"):
             self._nearest = NearestInSample(Z, labels)
 
@@ -190,6 +212,8 @@ def checked_labels(labels: Any, n_points: int) -> np.ndarray:
     """Whole numbers from 0, or -1 for noise, one per point."""
     labels = np.asarray(labels)
     if labels.shape != (n_points,) or labels.dtype.kind not in "iu" or labels.min() < NOISE:
-        raise ValueError(f"The clusterer must label {n_points} points by whole numbers from 0, or -1 for noise; "
-                         f"it gave shape {labels.shape}: {labels!r:.100}.")
+        raise ValueError(
+            f"The clusterer must label {n_points} points by whole numbers from 0, or -1 for noise; "
+            f"it gave shape {labels.shape}: {labels!r:.100}."
+        )
     return labels.astype(np.int64)

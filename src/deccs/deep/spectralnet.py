@@ -13,19 +13,25 @@ from scipy.special import softmax
 from sklearn.neighbors import NearestNeighbors
 from torch import nn
 
-from deccs.autoencoder import Autoencoder, encode_exactly, feed_forward
-from deccs.deep.template import DeepClustering, embed_all, first_centres, squared_distances
-from deccs.progress import Progress
-from deccs.rows import Rows, draw_rows
+from deccs.data.rows import Rows
+from deccs.data.sampling import draw_rows
+from deccs.deep.base import DeepClustering, embed_all, first_centres, squared_distances
+from deccs.events import Progress
+from deccs.network.autoencoder import Autoencoder, encode_exactly
+from deccs.network.by_hand import feed_forward
 from deccs.seeds import generator_for
-from deccs.training import Pretraining
+from deccs.settings import Pretraining
 
-STEPS = 1_500  # of each network; the graph has at most sample_size points, so large data needs no more
+STEPS = (
+    1_500  # of each network; the graph has at most sample_size points, so large data needs no more
+)
 
 
 def neighbours(Z: np.ndarray, n_neighbors: int) -> np.ndarray:
     """Row numbers of the nearest other points, nearest first: (n, d) -> (n, at most n_neighbors)."""
-    search = NearestNeighbors(n_neighbors=min(n_neighbors, len(Z) - 1))  # a tree up to 15 columns, else blocks
+    search = NearestNeighbors(
+        n_neighbors=min(n_neighbors, len(Z) - 1)
+    )  # a tree up to 15 columns, else blocks
     return search.fit(Z).kneighbors(return_distance=False)
 
 
@@ -36,9 +42,9 @@ def affinity(distances: np.ndarray, index: np.ndarray, scale_neighbors: int) -> 
     the median over all, lets a dense and a thin cluster be equally well connected.
     """
     n_points, n_found = index.shape
-    scale = np.sort(distances, axis=1)[:, min(scale_neighbors, n_found) - 1]            # (n,)
-    scale = np.maximum(scale, 1e-12)                                                    # 0 among equal points
-    weights = np.exp(-(distances**2) / (scale[:, None] * scale[index]))                 # (n, n_neighbors)
+    scale = np.sort(distances, axis=1)[:, min(scale_neighbors, n_found) - 1]  # (n,)
+    scale = np.maximum(scale, 1e-12)  # 0 among equal points
+    weights = np.exp(-(distances**2) / (scale[:, None] * scale[index]))  # (n, n_neighbors)
     starts = np.arange(0, n_points * n_found + 1, n_found)
     W = sp.csr_array((weights.ravel(), index.ravel(), starts), shape=(n_points, n_points))
     return (W + W.T) / 2
@@ -53,7 +59,7 @@ def orthonormaliser(y: torch.Tensor, jitter: float = 1e-7) -> torch.Tensor:
     tensor([[0.7071, 0.0000],
             [0.0000, 0.3536]])
     """
-    gram = y.T @ y / len(y)                                                             # (k, k)
+    gram = y.T @ y / len(y)  # (k, k)
     one = torch.eye(len(gram), dtype=y.dtype)
     factor = torch.linalg.cholesky(gram + (jitter * gram.diagonal().mean() + 1e-30) * one)
     return torch.linalg.solve_triangular(factor, one, upper=False).T
@@ -64,7 +70,9 @@ def spectral_loss(start: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
     return (start - end).square().sum(1).mean()
 
 
-def contrastive_loss(distance: torch.Tensor, near: torch.Tensor, margin: float = 1.0) -> torch.Tensor:
+def contrastive_loss(
+    distance: torch.Tensor, near: torch.Tensor, margin: float = 1.0
+) -> torch.Tensor:
     """Of the siamese network: near pairs together, others at least ``margin`` apart; mean over pairs.
 
     >>> contrastive_loss(torch.tensor([0.5, 0.5, 2.0]), torch.tensor([True, False, False]))     # 0.25, 0.25 and 0
@@ -77,23 +85,38 @@ class RandomWalk:
     """Walks on a graph: each step goes to a neighbour in proportion to the affinity."""
 
     def __init__(self, W: sp.csr_array) -> None:
-        self.first = torch.from_numpy(W.indptr.astype(np.int64))                        # (n + 1,) of each row's edges
-        self.to = torch.from_numpy(W.indices.astype(np.int64))                          # (n_edges,)
-        self.reached = torch.from_numpy(np.concatenate([[0.0], np.cumsum(W.data)]))     # (n_edges + 1,)
+        self.first = torch.from_numpy(W.indptr.astype(np.int64))  # (n + 1,) of each row's edges
+        self.to = torch.from_numpy(W.indices.astype(np.int64))  # (n_edges,)
+        self.reached = torch.from_numpy(
+            np.concatenate([[0.0], np.cumsum(W.data)])
+        )  # (n_edges + 1,)
 
-    def pairs(self, size: int, length: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    def pairs(
+        self, size: int, length: int, generator: torch.Generator
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Row numbers of where ``size`` walks begin and where they are ``length`` steps later."""
         everywhere = self.reached[-1].expand(size)
-        start = torch.searchsorted(self.first, self._edge(torch.zeros(size), everywhere, generator), right=True) - 1
-        at = start                                                                      # drawn by degree
+        start = (
+            torch.searchsorted(
+                self.first, self._edge(torch.zeros(size), everywhere, generator), right=True
+            )
+            - 1
+        )
+        at = start  # drawn by degree
         for _ in range(length):
-            at = self.to[self._edge(self.reached[self.first[at]], self.reached[self.first[at + 1]], generator)]
+            at = self.to[
+                self._edge(
+                    self.reached[self.first[at]], self.reached[self.first[at + 1]], generator
+                )
+            ]
         return start, at
 
-    def _edge(self, low: torch.Tensor, high: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    def _edge(
+        self, low: torch.Tensor, high: torch.Tensor, generator: torch.Generator
+    ) -> torch.Tensor:
         """An edge for each stretch of the summed affinities."""
         where = low + (high - low) * torch.rand(len(low), generator=generator, dtype=torch.float64)
-        where = torch.minimum(where, torch.nextafter(high, low))                        # rounding could reach the end
+        where = torch.minimum(where, torch.nextafter(high, low))  # rounding could reach the end
         return torch.searchsorted(self.reached, where, right=True) - 1
 
 
@@ -124,7 +147,11 @@ def siamese_pairs(
 
 
 def minimise(
-    loss: Callable[[], torch.Tensor], network: nn.Module, n_steps: int, learning_rate: float, stage: str,
+    loss: Callable[[], torch.Tensor],
+    network: nn.Module,
+    n_steps: int,
+    learning_rate: float,
+    stage: str,
     on_progress: Callable[[Progress], None],
 ) -> None:
     """Adam with a rate that falls to 0 along a cosine; ``loss`` draws its own batch."""
@@ -275,27 +302,39 @@ class SpectralNet(DeepClustering):
         if n_points < 2:
             raise ValueError(f"A graph needs at least two points, got {n_points}.")
         if self.sample_size < max(2, self.n_clusters):
-            raise ValueError(f"sample_size={self.sample_size} is too small for {self.n_clusters} clusters.")
+            raise ValueError(
+                f"sample_size={self.sample_size} is too small for {self.n_clusters} clusters."
+            )
 
     def _train(
-        self, autoencoder: Autoencoder, rows: Rows, root: int, on_progress: Callable[[Progress], None]
+        self,
+        autoencoder: Autoencoder,
+        rows: Rows,
+        root: int,
+        on_progress: Callable[[Progress], None],
     ) -> None:
-        Z = embed_all(autoencoder, rows)                                                # (n_points, n_latent)
-        Z = Z[draw_rows(len(Z), self.sample_size, generator_for(root, "sample"))]       # (n_sample, n_latent)
+        Z = embed_all(autoencoder, rows)  # (n_points, n_latent)
+        Z = Z[
+            draw_rows(len(Z), self.sample_size, generator_for(root, "sample"))
+        ]  # (n_sample, n_latent)
         standardise = standardising(Z)
         self.n_iter_ = STEPS if self.n_steps == "auto" else int(self.n_steps)
-        index = neighbours(standardise(Z).numpy(), self.n_neighbors)                    # (n_sample, n_neighbors)
-        places = self._learn_distance(standardise(Z), index, root, on_progress)         # (n_sample, n_latent)
-        W = affinity(distances_to(places, index), index, self.scale_neighbors)          # (n_sample, n_sample), sparse
+        index = neighbours(standardise(Z).numpy(), self.n_neighbors)  # (n_sample, n_neighbors)
+        places = self._learn_distance(
+            standardise(Z), index, root, on_progress
+        )  # (n_sample, n_latent)
+        W = affinity(
+            distances_to(places, index), index, self.scale_neighbors
+        )  # (n_sample, n_sample), sparse
         spectral = self._learn_map(standardise(Z), RandomWalk(W), root, on_progress)
         with torch.no_grad():
             network = nn.Sequential(standardise, spectral).double()
             last = nn.Linear(self.n_clusters, self.n_clusters, bias=False).double()
             last.weight.copy_(orthonormaliser(network(Z.double())).T)
             self.network_ = nn.Sequential(network, last).eval()
-            Y = self.network_(Z.double())                                               # (n_sample, n_clusters)
+            Y = self.network_(Z.double())  # (n_sample, n_clusters)
         self.cluster_centers_ = first_centres(Y, self.n_clusters, root).double().numpy()
-        nearest = squared_distances(Y.numpy(), self.cluster_centers_).min(axis=1)       # (n_sample,)
+        nearest = squared_distances(Y.numpy(), self.cluster_centers_).min(axis=1)  # (n_sample,)
         self.variance_ = max(float(nearest.mean()) / self.n_clusters, 1e-12)
         self.autoencoder_ = autoencoder
 
@@ -307,13 +346,15 @@ class SpectralNet(DeepClustering):
         if not n_steps:
             return Z.numpy()
         network = feed_forward((Z.shape[1], *self.hidden, Z.shape[1]))
-        nearest = torch.from_numpy(index[:, : self.siamese_neighbors])                  # (n_sample, siamese_neighbors)
+        nearest = torch.from_numpy(
+            index[:, : self.siamese_neighbors]
+        )  # (n_sample, siamese_neighbors)
         generator = generator_for(root, "siamese pairs")
 
         def loss() -> torch.Tensor:
             first, second, near = siamese_pairs(nearest, self.batch_size // 2, generator)
             squared = (network(Z[first]) - network(Z[second])).square().sum(1)
-            return contrastive_loss(squared.clamp(min=1e-12).sqrt(), near)              # no slope at 0 without
+            return contrastive_loss(squared.clamp(min=1e-12).sqrt(), near)  # no slope at 0 without
 
         minimise(loss, network, n_steps, self.learning_rate, "SpectralNet, siamese", on_progress)
         with torch.no_grad():
@@ -328,7 +369,7 @@ class SpectralNet(DeepClustering):
 
         def loss() -> torch.Tensor:
             pairs = walk.pairs(self.batch_size // 2, self.walk_length, generator)
-            y = network(Z[torch.cat(pairs)]).double()                                   # (batch, n_clusters)
+            y = network(Z[torch.cat(pairs)]).double()  # (batch, n_clusters)
             return spectral_loss(*(y @ orthonormaliser(y)).chunk(2))
 
         minimise(loss, network, self.n_iter_, self.learning_rate, "SpectralNet", on_progress)
@@ -337,7 +378,7 @@ class SpectralNet(DeepClustering):
     def _embedded(self, X: Any) -> Iterator[np.ndarray]:
         with torch.no_grad():
             for Z in encode_exactly(self.autoencoder_, X, self.scaler_):
-                yield self.network_(torch.from_numpy(Z)).numpy()                        # network_ has doubles
+                yield self.network_(torch.from_numpy(Z)).numpy()  # network_ has doubles
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         return softmax(-squared_distances(Z, self.cluster_centers_) / (2 * self.variance_), axis=1)

@@ -13,13 +13,17 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 from torch import nn
 
-from deccs.autoencoder import Autoencoder
+from deccs.data.rows import Rows
+from deccs.data.sampling import draw_rows
+from deccs.data.source import rows_at_once
+from deccs.deep.base import DeepClustering, embed_all, typical_deviation
 from deccs.deep.coordinates import linear_at, round_clusters
-from deccs.deep.template import DeepClustering, embed_all, typical_deviation
-from deccs.progress import Progress
-from deccs.rows import Rows, draw_rows, rows_at_once
+from deccs.events import Progress
+from deccs.network.autoencoder import Autoencoder
 from deccs.seeds import generator_for, seed_for
-from deccs.training import Best, Pretraining, endless_batches
+from deccs.settings import Pretraining
+from deccs.training.batches import endless_batches
+from deccs.training.best import Best
 
 LOG_2_PI = math.log(2 * math.pi)
 
@@ -34,10 +38,15 @@ def log_normal(x: torch.Tensor, mean: torch.Tensor, log_variance: torch.Tensor) 
 
 
 def expected_log_normal(
-    q_mean: torch.Tensor, q_log_variance: torch.Tensor, mean: torch.Tensor, log_variance: torch.Tensor
+    q_mean: torch.Tensor,
+    q_log_variance: torch.Tensor,
+    mean: torch.Tensor,
+    log_variance: torch.Tensor,
 ) -> torch.Tensor:
     """Mean of log N(z; mean, diag(variance)) over z ~ N(q_mean, diag(q_variance)), which has a closed form."""
-    return log_normal(q_mean, mean, log_variance) - 0.5 * (q_log_variance - log_variance).exp().sum(-1)
+    return log_normal(q_mean, mean, log_variance) - 0.5 * (q_log_variance - log_variance).exp().sum(
+        -1
+    )
 
 
 def entropy(log_variance: torch.Tensor) -> torch.Tensor:
@@ -56,14 +65,14 @@ class Mixture(nn.Module):
     rate that suits one would leave the means of another where they are, or throw them about.
     """
 
-    unit: torch.Tensor                                         # (d,)
+    unit: torch.Tensor  # (d,)
 
     def __init__(self, weights: torch.Tensor, means: torch.Tensor, variances: torch.Tensor) -> None:
         super().__init__()
         self.register_buffer("unit", variances.mean(0).sqrt())
-        self.logits = nn.Parameter(weights.log())              # (k,)
-        self.places = nn.Parameter(means / self.unit)          # (k, d)
-        self.log_variances = nn.Parameter(variances.log())     # (k, d)
+        self.logits = nn.Parameter(weights.log())  # (k,)
+        self.places = nn.Parameter(means / self.unit)  # (k, d)
+        self.log_variances = nn.Parameter(variances.log())  # (k, d)
 
     @property
     def means(self) -> torch.Tensor:
@@ -82,8 +91,10 @@ def divergence(
     q_mean: torch.Tensor, q_log_variance: torch.Tensor, log_gamma: torch.Tensor, mixture: Mixture
 ) -> torch.Tensor:
     """KL(q(z, c | x) || p(z, c)), the ELBO but for the reconstruction: (n, d), (n, d), (n, k) -> (n,)."""
-    log_z = expected_log_normal(q_mean[:, None], q_log_variance[:, None], mixture.means, mixture.log_variances)
-    open_clusters = log_gamma.exp() * (log_gamma - mixture.log_weights() - log_z)         # (n, k)
+    log_z = expected_log_normal(
+        q_mean[:, None], q_log_variance[:, None], mixture.means, mixture.log_variances
+    )
+    open_clusters = log_gamma.exp() * (log_gamma - mixture.log_weights() - log_z)  # (n, k)
     return open_clusters.sum(1) - entropy(q_log_variance)
 
 
@@ -100,26 +111,41 @@ class Posterior(nn.Module):
         mean: nn.Module = nn.Identity()
         last = linear_at(encoder, -1)
         if last is not None:
-            hidden, mean, n_hidden = nn.Sequential(*list(encoder.children())[:-1]), last, last.in_features
+            hidden, mean, n_hidden = (
+                nn.Sequential(*list(encoder.children())[:-1]),
+                last,
+                last.in_features,
+            )
         self.hidden, self.mean = hidden, mean
         self.log_variance = nn.Linear(n_hidden, n_latent)
-        nn.init.zeros_(self.log_variance.weight)               # at first the same for all points
+        nn.init.zeros_(self.log_variance.weight)  # at first the same for all points
         self.log_variance.bias.data.copy_(log_variance)
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         hidden = self.hidden(x)
-        return self.mean(hidden), self.log_variance(hidden)    # (batch, d) each
+        return self.mean(hidden), self.log_variance(hidden)  # (batch, d) each
 
 
 def first_mixture(Z: torch.Tensor, n_clusters: int, root: int, max_points: int = 20_000) -> Mixture:
     """Fitted to the pretrained embedding (n, d), with variances along its axes."""
-    some = Z[draw_rows(len(Z), max_points, generator_for(root, "mixture"))].double() / (unit := typical_deviation(Z))
-    found = GaussianMixture(n_clusters, covariance_type="diag", reg_covar=1e-4, n_init=3,
-                            random_state=seed_for(root, "mixture"))
-    with threadpool_limits(1, user_api="openmp"):  # k-means, where it starts, adds up in the order its threads arrive
+    some = Z[draw_rows(len(Z), max_points, generator_for(root, "mixture"))].double() / (
+        unit := typical_deviation(Z)
+    )
+    found = GaussianMixture(
+        n_clusters,
+        covariance_type="diag",
+        reg_covar=1e-4,
+        n_init=3,
+        random_state=seed_for(root, "mixture"),
+    )
+    with threadpool_limits(
+        1, user_api="openmp"
+    ):  # k-means, where it starts, adds up in the order its threads arrive
         found.fit(some.numpy())
-    weights, means, variances = (torch.from_numpy(part).float()
-                                 for part in (found.weights_, found.means_ * unit, found.covariances_ * unit**2))
+    weights, means, variances = (
+        torch.from_numpy(part).float()
+        for part in (found.weights_, found.means_ * unit, found.covariances_ * unit**2)
+    )
     return Mixture(weights.clamp(min=1e-6), means, variances)
 
 
@@ -142,7 +168,9 @@ def n_alive(labels: torch.Tensor, n_clusters: int) -> int:
     >>> n_alive(torch.tensor([0] * 500 + [1] * 500 + [2]), n_clusters=3)
     2
     """
-    return int((torch.bincount(labels, minlength=n_clusters) * 100 * n_clusters >= len(labels)).sum())
+    return int(
+        (torch.bincount(labels, minlength=n_clusters) * 100 * n_clusters >= len(labels)).sum()
+    )
 
 
 class VaDE(DeepClustering):
@@ -228,30 +256,41 @@ class VaDE(DeepClustering):
             raise ValueError(f"output_variance must be 'auto' or a number above 0, got {given!r}.")
 
     def _train(
-        self, autoencoder: Autoencoder, rows: Rows, root: int, on_progress: Callable[[Progress], None]
+        self,
+        autoencoder: Autoencoder,
+        rows: Rows,
+        root: int,
+        on_progress: Callable[[Progress], None],
     ) -> None:
-        Z = round_clusters(autoencoder, rows, self.n_clusters, root)                       # (n_points, n_latent)
+        Z = round_clusters(autoencoder, rows, self.n_clusters, root)  # (n_points, n_latent)
         mixture = first_mixture(Z, self.n_clusters, root)
         # A hundredth of the variance within clusters: nearly the pretrained autoencoder, which has none.
-        within = mixture.logits.exp() @ mixture.log_variances.exp()                        # (n_latent,)
+        within = mixture.logits.exp() @ mixture.log_variances.exp()  # (n_latent,)
         posterior = Posterior(autoencoder.encoder, (within / 100).detach().log()).to(rows.device)
         mixture = mixture.to(rows.device)
         log_noise = torch.tensor(math.log(self._noise(rows, Z.shape[1], root)), device=rows.device)
         learners = autoencoder, posterior.log_variance, mixture
         optimiser, good = adam(*learners, self.learning_rate), Best(*learners)
-        batches = endless_batches(torch.arange(len(rows)), self.batch_size, generator_for(root, "batches"))
+        batches = endless_batches(
+            torch.arange(len(rows)), self.batch_size, generator_for(root, "batches")
+        )
         n_steps = self._steps(len(rows))
         interval = max(100, 2 * math.ceil(len(rows) / self.batch_size))
         labels = assigned(Z, mixture)
-        n_alive_first, total, last, self.n_collapses_ = n_alive(labels, self.n_clusters), torch.zeros(()), 0, 0
+        n_alive_first, total, last, self.n_collapses_ = (
+            n_alive(labels, self.n_clusters),
+            torch.zeros(()),
+            0,
+            0,
+        )
         autoencoder.train()
         for step in range(1, n_steps + 1):
             x = rows[next(batches)]
-            mean, log_variance = posterior(x)                                              # (batch, n_latent) each
+            mean, log_variance = posterior(x)  # (batch, n_latent) each
             z = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
-            reconstruction = log_normal(x, autoencoder.decoder(z), log_noise)              # (batch,)
+            reconstruction = log_normal(x, autoencoder.decoder(z), log_noise)  # (batch,)
             price = divergence(mean, log_variance, mixture.log_responsibilities(z), mixture)
-            loss = (price - reconstruction).mean()                                         # -ELBO
+            loss = (price - reconstruction).mean()  # -ELBO
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()
@@ -283,18 +322,28 @@ class VaDE(DeepClustering):
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         """gamma at the mean of q(z | x)."""
-        square = np.square(Z[:, None, :] - self.means_) / self.covariances_                # (n, k, d)
-        return softmax(np.log(self.weights_) - 0.5 * (np.log(self.covariances_) + square).sum(axis=2), axis=1)
+        square = np.square(Z[:, None, :] - self.means_) / self.covariances_  # (n, k, d)
+        return softmax(
+            np.log(self.weights_) - 0.5 * (np.log(self.covariances_) + square).sum(axis=2), axis=1
+        )
 
 
-def adam(autoencoder: nn.Module, log_variance: nn.Module, mixture: Mixture, rate: float) -> torch.optim.Optimizer:
+def adam(
+    autoencoder: nn.Module, log_variance: nn.Module, mixture: Mixture, rate: float
+) -> torch.optim.Optimizer:
     """The mixture has few numbers, which at the network's rate lag behind the embedding they describe."""
-    network: dict[str, Any] = {"params": [*autoencoder.parameters(), *log_variance.parameters()], "lr": rate}
+    network: dict[str, Any] = {
+        "params": [*autoencoder.parameters(), *log_variance.parameters()],
+        "lr": rate,
+    }
     return torch.optim.Adam([network, {"params": list(mixture.parameters()), "lr": 10 * rate}])
 
 
 @torch.no_grad()
 def assigned(Z: torch.Tensor, mixture: Mixture) -> torch.Tensor:
     """(n, d) -> (n,) the most likely cluster, on the CPU."""
-    parts = [mixture.log_responsibilities(z.to(mixture.means.device)).argmax(1).cpu() for z in Z.split(4096)]
+    parts = [
+        mixture.log_responsibilities(z.to(mixture.means.device)).argmax(1).cpu()
+        for z in Z.split(4096)
+    ]
     return torch.cat(parts)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-BLOCK = 4_096           # rows at a time, so that large tables are never copied whole
-MOST_PIXELS = 64        # a side of a small picture
+BLOCK = 4_096  # rows at a time, so that large tables are never copied whole
+MOST_PIXELS = 64  # a side of a small picture
 N_NEAREST = 8
 
 
@@ -19,10 +19,10 @@ N_NEAREST = 8
 class Differences:
     """Columns of the clusters against those of all points."""
 
-    sizes: np.ndarray           # (k,)
-    cluster_means: np.ndarray   # (k, d), zeros for an empty cluster
-    means: np.ndarray           # (d,)
-    deviations: np.ndarray      # (d,)
+    sizes: np.ndarray  # (k,)
+    cluster_means: np.ndarray  # (k, d), zeros for an empty cluster
+    means: np.ndarray  # (d,)
+    deviations: np.ndarray  # (d,)
     lowest: float
     highest: float
 
@@ -53,7 +53,7 @@ def differences(X: Any, labels: np.ndarray, n_clusters: int) -> Differences:
     sums, squares = np.zeros((n_clusters, d)), np.zeros(d)
     lowest, highest = np.inf, -np.inf
     for rows, block in dense_blocks(X):
-        belongs = np.arange(n_clusters)[:, None] == labels[rows]           # (k, block)
+        belongs = np.arange(n_clusters)[:, None] == labels[rows]  # (k, block)
         sums += belongs.astype(float) @ block
         lowest, highest = min(lowest, float(block.min())), max(highest, float(block.max()))
     means = sums.sum(axis=0) / n
@@ -62,7 +62,9 @@ def differences(X: Any, labels: np.ndarray, n_clusters: int) -> Differences:
     deviations = np.sqrt(squares / n)
     # A column of one value keeps a crumb of rounding, and must not stand out by it.
     deviations[deviations <= 1e-9 * np.abs(means)] = 0
-    return Differences(sizes, sums / np.maximum(sizes, 1)[:, None], means, deviations, lowest, highest)
+    return Differences(
+        sizes, sums / np.maximum(sizes, 1)[:, None], means, deviations, lowest, highest
+    )
 
 
 def nearest_to_centre(Z: np.ndarray, members: np.ndarray, most: int = N_NEAREST) -> np.ndarray:
@@ -82,11 +84,20 @@ def as_png(image: np.ndarray, lowest: float, highest: float) -> bytes:
     scaled = (image[::step, ::step] - lowest) / ((highest - lowest) or 1.0)
     grey = np.round(np.clip(scaled, 0, 1) * 255).astype(np.uint8)
     height, width = grey.shape
-    lines = np.pad(grey, [(0, 0), (1, 0)]).tobytes()                       # each line begins with its filter: none
+    lines = np.pad(grey, [(0, 0), (1, 0)]).tobytes()  # each line begins with its filter: none
 
     def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        return (
+            struct.pack(">I", len(content))
+            + kind
+            + content
+            + struct.pack(">I", zlib.crc32(kind + content))
+        )
 
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)         # 8 bit grey
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines, 9))
-            + chunk(b"IEND", b""))
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)  # 8 bit grey
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(lines, 9))
+        + chunk(b"IEND", b"")
+    )

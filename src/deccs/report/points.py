@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from deccs.agreement import NOISE, align_labels
-from deccs.rounds import Round
+from deccs.labels import NOISE, align_labels
+from deccs.rounds.records import Round
 
-MOST_TSNE = 5_000       # its time grows fast, and its picture does not gain
-MOST_CATEGORIES = 47    # 8 colours in 6 shapes, less one for "other"
-FEW_NUMBERS = 12        # whole numbers of so few values are codes, not amounts
+MOST_TSNE = 5_000  # its time grows fast, and its picture does not gain
+MOST_CATEGORIES = 47  # 8 colours in 6 shapes, less one for "other"
+FEW_NUMBERS = 12  # whole numbers of so few values are codes, not amounts
 
 
 @dataclass(frozen=True)
 class Plane:
     """How the representation becomes flat: its centre and two directions."""
 
-    centre: np.ndarray          # (d,)
-    directions: np.ndarray      # (d, 2)
-    share: float                # of the variance that is seen
+    centre: np.ndarray  # (d,)
+    directions: np.ndarray  # (d, 2)
+    share: float  # of the variance that is seen
 
     def __call__(self, Z: np.ndarray) -> np.ndarray:
         return (Z - self.centre) @ self.directions
@@ -42,8 +42,8 @@ def plane_of(Z: np.ndarray) -> Plane:
     if d <= 2:
         return Plane(np.zeros(d), np.eye(d, 2), 1.0)
     centre = Z.mean(axis=0, dtype=float)
-    variances, vectors = np.linalg.eigh(np.cov(Z.T.astype(float)))         # ascending
-    directions = vectors[:, :-3:-1]                                        # (d, 2)
+    variances, vectors = np.linalg.eigh(np.cov(Z.T.astype(float)))  # ascending
+    directions = vectors[:, :-3:-1]  # (d, 2)
     # An eigenvector has no sign of its own; its largest part is made positive.
     directions = directions * np.where(directions[np.abs(directions).argmax(0), [0, 1]] < 0, -1, 1)
     return Plane(centre, directions, float(variances[-2:].sum() / max(variances.sum(), 1e-300)))
@@ -86,7 +86,10 @@ def packed(values: np.ndarray) -> dict[str, str]:
     {'type': 'u2', 'data': 'AQACAA=='}
     """
     kind = f"u{values.dtype.itemsize}"
-    return {"type": kind, "data": base64.b64encode(np.ascontiguousarray(values, f"<{kind}").tobytes()).decode()}
+    return {
+        "type": kind,
+        "data": base64.b64encode(np.ascontiguousarray(values, f"<{kind}").tobytes()).decode(),
+    }
 
 
 def packed_labels(labels: np.ndarray) -> dict[str, str]:
@@ -100,29 +103,41 @@ def packed_numbers(values: np.ndarray) -> dict[str, Any]:
     """Two bytes a number between the lowest and the highest; 65,535 where it is not finite."""
     values = values.astype(float)
     finite = np.isfinite(values)
-    low, high = (float(values[finite].min()), float(values[finite].max())) if finite.any() else (0.0, 0.0)
+    low, high = (
+        (float(values[finite].min()), float(values[finite].max())) if finite.any() else (0.0, 0.0)
+    )
     scaled = (np.where(finite, values, low) - low) / (high - low or 1.0)
-    return {"low": low, "high": high,
-            "values": packed(np.where(finite, np.round(scaled * 65_534), 65_535).astype(np.uint16))}
+    return {
+        "low": low,
+        "high": high,
+        "values": packed(np.where(finite, np.round(scaled * 65_534), 65_535).astype(np.uint16)),
+    }
 
 
 def packed_places(points: np.ndarray) -> dict[str, Any]:
     """(n, 2) as two bytes a coordinate, both by the same step, so that shapes stay as they are."""
     low, high = points.min(axis=0), points.max(axis=0)
     size = float((high - low).max()) or 1.0
-    steps = np.round((points - low) / size * 65_535).astype(np.uint16)     # (n, 2)
+    steps = np.round((points - low) / size * 65_535).astype(np.uint16)  # (n, 2)
     return {"low": low.tolist(), "size": size, "xy": packed(steps)}
 
 
 def packed_column(name: str, values: np.ndarray) -> dict[str, Any]:
     """A column to colour by: a scale of numbers, or categories with the most frequent first."""
     values = np.asarray(values)
-    if values.dtype.kind in "fiu" and (values.dtype.kind == "f" or len(np.unique(values)) > FEW_NUMBERS):
+    if values.dtype.kind in "fiu" and (
+        values.dtype.kind == "f" or len(np.unique(values)) > FEW_NUMBERS
+    ):
         return {"name": name, "kind": "numbers", **packed_numbers(values)}
     missing = np.array([is_missing(value) for value in values.tolist()], dtype=bool)
-    kinds, codes, counts = np.unique(values[~missing].astype(str), return_inverse=True, return_counts=True)
+    kinds, codes, counts = np.unique(
+        values[~missing].astype(str), return_inverse=True, return_counts=True
+    )
     by_value = values.dtype.kind in "iu"
-    order = np.argsort(values[~missing][np.unique(codes, return_index=True)[1]] if by_value else -counts, kind="stable")
+    order = np.argsort(
+        values[~missing][np.unique(codes, return_index=True)[1]] if by_value else -counts,
+        kind="stable",
+    )
     rank = np.empty(len(kinds), dtype=np.int64)
     rank[order] = np.arange(len(kinds))
     names = [str(kinds[place]) for place in order]
@@ -139,7 +154,12 @@ def is_missing(value: object) -> bool:
 
 
 def round_frame(
-    this: Round, places: np.ndarray, rows: np.ndarray, plane: Plane, labels: np.ndarray, is_best: bool
+    this: Round,
+    places: np.ndarray,
+    rows: np.ndarray,
+    plane: Plane,
+    labels: np.ndarray,
+    is_best: bool,
 ) -> dict[str, Any]:
     """A round's sample as it lay then, each member's clusters numbered like the final ones they meet."""
     sample = this.sample[places]
@@ -159,10 +179,10 @@ def round_frame(
 class Result:
     """What the model says of all points."""
 
-    Z: np.ndarray               # (n, d) consensus representation
-    labels: np.ndarray          # (n,)
-    confidence: np.ndarray      # (n,)
-    members: np.ndarray         # (n_members, n)
+    Z: np.ndarray  # (n, d) consensus representation
+    labels: np.ndarray  # (n,)
+    confidence: np.ndarray  # (n,)
+    members: np.ndarray  # (n_members, n)
     member_names: tuple[str, ...]
     rounds: list[Round]
     best_round: int
@@ -173,9 +193,9 @@ class Scatter:
     """The scatter's data as plain JSON, and what is to be said of it."""
 
     data: dict[str, Any]
-    rows: np.ndarray            # (n_drawn,) row numbers
-    shown: np.ndarray           # places among them of the points of the last frame, the result's
-    said: str                   # what the axes are
+    rows: np.ndarray  # (n_drawn,) row numbers
+    shown: np.ndarray  # places among them of the points of the last frame, the result's
+    said: str  # what the axes are
 
 
 def scatter_of(
@@ -199,25 +219,37 @@ def scatter_of(
         for this, places in zip(result.rounds, kept, strict=True)
     ]
     shown = thinned(rows, MOST_TSNE if projection == "tsne" else len(rows))
-    last = {"name": "Result, all points" if len(shown) == n_points else f"Result, {len(shown):,} points",
-            "agreement": None, "members": None,
-            "places": None if len(shown) == len(rows) else packed(shown.astype(np.uint32))}
+    last = {
+        "name": "Result, all points"
+        if len(shown) == n_points
+        else f"Result, {len(shown):,} points",
+        "agreement": None,
+        "members": None,
+        "places": None if len(shown) == len(rows) else packed(shown.astype(np.uint32)),
+    }
     if projection == "tsne":
         last |= packed_places(by_tsne(result.Z[rows[shown]]))
         said = f"The result by t-SNE of {d} dimensions, the rounds by main components"
     else:
         last |= packed_places(plane(result.Z[rows]))
-        said = f"The two main components of {d} dimensions, with {plane.share:.0%} of the variance" if d > 2 else \
-            "The consensus representation as it is"
+        said = (
+            f"The two main components of {d} dimensions, with {plane.share:.0%} of the variance"
+            if d > 2
+            else "The consensus representation as it is"
+        )
     data = {
         "points": len(rows),
         "ids": None if ids is None else [ids[row] for row in rows],
         "rows": None if len(rows) == n_points else packed(rows.astype(np.uint32)),
         "labels": packed_labels(result.labels[rows]),
         "confidence": packed_numbers(result.confidence[rows]),
-        "members": [{"name": name, "labels": packed_labels(said_by[rows])}
-                    for name, said_by in zip(result.member_names, result.members, strict=True)],
-        "columns": [packed_column(name, np.asarray(values)[rows]) for name, values in columns.items()],
+        "members": [
+            {"name": name, "labels": packed_labels(said_by[rows])}
+            for name, said_by in zip(result.member_names, result.members, strict=True)
+        ],
+        "columns": [
+            packed_column(name, np.asarray(values)[rows]) for name, values in columns.items()
+        ],
         "frames": [*frames, last],
     }
     return Scatter(data, rows, shown, said)

@@ -1,5 +1,0 @@
-"""The paper's experiments: settings per data set as data, records of runs, the runner."""
-
-from deccs.benchmark.settings import estimator_for
-
-__all__ = ["estimator_for"]

@@ -1,0 +1,80 @@
+"""A folder of images as a table: a row per image, a column per pixel, in shades of grey."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deccs.data.tables.source import Source, TableError, listed, pixel_names
+
+ENDINGS = frozenset(
+    (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
+)
+DEEP_MODES = (
+    "I",
+    "F",
+    "I;16",
+    "I;16B",
+    "I;16L",
+)  # more than 256 shades: Pillow would cut them off at 255
+
+
+def read_images(folder: Path) -> Source:
+    """All images below the folder, in the order of their names, which are their ids."""
+    files = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+    images = [path for path in files if path.suffix.lower() in ENDINGS]
+    others = [path.relative_to(folder) for path in files if path.suffix.lower() not in ENDINGS]
+    if not images:
+        raise TableError(
+            f"{folder} holds no images, only {listed(others) or 'nothing'}. "
+            f"Give a folder of images ({' '.join(sorted(ENDINGS))}) or a table."
+        )
+    first = grey(images[0])
+    table = np.empty((len(images), first.size), dtype=np.float32)
+    for row, path in enumerate(images):
+        image = grey(path)
+        if image.shape != first.shape:
+            raise TableError(
+                f"The images in {folder} differ in size: {images[0].name} is {size(first)}, {path.name} "
+                f"is {size(image)} (width x height). Bring them to one size."
+            )
+        table[row] = image.ravel()
+    names = [path.relative_to(folder) for path in images]
+    parents = np.array([name.parent.as_posix() for name in names], dtype=object)
+    notes = (f"{len(others)} files are no images: {listed(others)}.",) if others else ()
+    height, width = first.shape
+    return Source(
+        pixel_names(height, width),
+        table,
+        beside={"folder": parents} if len(set(parents)) > 1 else {},
+        image_shape=(height, width),
+        chosen=True,
+        notes=notes,
+        ids=np.array([name.as_posix() for name in names], dtype=object),
+    )
+
+
+def grey(path: Path) -> Any:
+    """(height, width) shades of grey."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise TableError('Images need Pillow: pip install "deccs[tables]".') from error
+    try:
+        with Image.open(path) as image:
+            return np.asarray(image if image.mode in DEEP_MODES else image.convert("L"))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise TableError(
+            f"{path} cannot be read as an image: {error}. Replace or remove it."
+        ) from error
+
+
+def size(image: np.ndarray) -> str:
+    return f"{image.shape[1]} x {image.shape[0]}"

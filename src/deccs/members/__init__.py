@@ -1,0 +1,1 @@
+"""The ensemble: members, how they are run, how well they agree."""

@@ -1,0 +1,74 @@
+"""Checking the members a user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from deccs.labels import as_labelling
+from deccs.members.default import Member, default_members
+
+
+def is_labelling(member: Any) -> bool:
+    return not hasattr(member, "fit_predict")
+
+
+def asked_clusters(member: Any, found: int) -> int:
+    """The number of clusters a member was asked for; what it found, where nobody asked."""
+    for name in ("n_clusters", "n_components"):
+        if isinstance(getattr(member, name, None), int | np.integer):
+            return int(getattr(member, name))
+    return found
+
+
+def members_for(
+    n_clusters: int | None, members: Sequence[Member] | None, n_points: int
+) -> list[Member]:
+    """The members given, checked; the default ones of ``n_clusters`` if there are none."""
+    if n_clusters is not None and (not isinstance(n_clusters, int | np.integer) or n_clusters < 1):
+        raise ValueError(
+            f"n_clusters must be a whole number of at least 1, or None, got {n_clusters!r}."
+        )
+    if n_clusters is not None and n_clusters > n_points:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than the number of points, n_samples={n_points}. Ask for fewer."
+        )
+    if members is not None:
+        return check_members(members, n_points)
+    if n_clusters is None:
+        raise ValueError(
+            "n_clusters=None takes the number most members have: give members, or n_clusters."
+        )
+    return default_members(max(2, int(n_clusters)))
+
+
+def check_members(members: Sequence[Member], n_points: int) -> list[Member]:
+    """Pairs (name, clusterer or labels), at least two, no name twice."""
+    if isinstance(members, str) or not all(
+        isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)
+        for pair in members
+    ):
+        raise ValueError(
+            "members must be a list of pairs like ('kmeans', KMeans(10)); a clusterer needs fit_predict, "
+            f"a labelling is an array of one label per point. Got {members!r}."
+        )
+    names = [name for name, _ in members]
+    if len(set(names)) < len(names):
+        raise ValueError(f"Each member needs a name of its own, got {names}.")
+    if len(names) < 2:
+        raise ValueError(
+            f"Agreement needs at least two ensemble members, got {len(names)}: {names}. "
+            "Add a clusterer, or run the single one on transform(X) of a fit with n_rounds=0."
+        )
+    checked: list[Member] = []
+    for name, member in members:
+        if isinstance(member, type):
+            raise ValueError(
+                f"Member {name!r} is the class {member.__name__}; give an object: {member.__name__}(...)."
+            )
+        if is_labelling(member):
+            member = as_labelling(name, member, n_points)
+        checked.append((name, member))
+    return checked

@@ -1,0 +1,126 @@
+"""Running the members: base partitions of an embedding."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from deccs.labels import NOISE, align_labels, canonical
+from deccs.members.checks import is_labelling
+from deccs.members.default import Member
+from deccs.rules import smallest_cluster
+from deccs.seeds import seed_for
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """What the members in place say of a sample.
+
+    Clusters are numbered alike (Hungarian): a member with fewer clusters than the first leaves out numbers.
+    """
+
+    names: tuple[str, ...]
+    labels: np.ndarray  # (n_members, n_sample), from 0, -1 for "takes no part"
+
+
+class MemberWarning(UserWarning):
+    """A member was left out of a round."""
+
+
+class TooFewMembers(ValueError):
+    """Fewer than two members gave a partition."""
+
+
+def without_small_clusters(labels: np.ndarray, min_size: int) -> np.ndarray:
+    """Points of clusters below ``min_size`` become noise.
+
+    >>> without_small_clusters(np.array([0, 0, 0, 1]), min_size=2)
+    array([ 0,  0,  0, -1])
+    """
+    labels = canonical(labels)
+    sizes = np.bincount(labels[labels != NOISE], minlength=1)
+    return canonical(np.where((labels == NOISE) | (sizes[labels] < min_size), NOISE, labels))
+
+
+def cluster(
+    members: Sequence[Member],
+    Z: np.ndarray,
+    sample: np.ndarray,
+    root: int,
+    *,
+    standardise: bool = False,
+    min_cluster_size: int = 6,
+    n_jobs: int | None = None,
+) -> Partitions:
+    """Let every member cluster the embedded sample.
+
+    One number scales the sample as a whole. ``standardise`` scales each dimension by itself, as the
+    authors' program does and the paper does not say; members do worse so on every data set we have.
+    A member that fails or finds fewer than two clusters is left out with a warning; two must remain.
+    """
+    Z = Z.astype(np.float64)
+    deviation = Z.std(axis=0) if standardise else np.sqrt(Z.var(axis=0).mean(keepdims=True))
+    standard = (Z - Z.mean(axis=0)) / np.where(deviation > 1e-9, deviation, 1)
+    answers = Parallel(n_jobs=n_jobs)(
+        delayed(ask)(name, member, standard, sample, seed_for(root, name))
+        for name, member in members
+    )
+    names: list[str] = []
+    partitions: list[np.ndarray] = []
+    for (name, _), (answer, complaint) in zip(members, answers, strict=True):
+        if answer is not None:
+            n_found = len(np.unique(answer[answer != NOISE]))
+            labels = without_small_clusters(
+                answer, smallest_cluster(len(Z), max(n_found, 1), min_cluster_size)
+            )
+            if labels.max() >= 1:
+                names.append(name)
+                partitions.append(align_labels(labels, partitions[0]) if partitions else labels)
+                continue
+            complaint = f"it found {n_found} cluster(s), and two of at least {min_cluster_size} points are needed"
+        warnings.warn(
+            f"Member {name!r} is left out of this round: {complaint}.", MemberWarning, stacklevel=2
+        )
+    if len(names) < 2:
+        raise TooFewMembers(
+            f"Only {len(names)} of {len(members)} members gave a partition; agreement needs two. "
+            "The warnings above say why; other members, fewer clusters or a larger sample may help."
+        )
+    return Partitions(tuple(names), np.stack(partitions))
+
+
+def fresh_copy(member: Any, seed: int) -> Any:
+    """An unfitted copy, with seeds where it has none."""
+    fresh = clone(member, safe=False)
+    for key, value in sorted(
+        getattr(fresh, "get_params", dict)().items()
+    ):  # those of a pipeline's steps, too
+        if value is None and (key == "random_state" or key.endswith("__random_state")):
+            fresh.set_params(**{key: seed if key == "random_state" else seed_for(seed, key)})
+    return fresh
+
+
+def ask(
+    name: str, member: Any, Z: np.ndarray, sample: np.ndarray, seed: int
+) -> tuple[np.ndarray | None, str]:
+    """One member's labels of the sample, or None and why not."""
+    if is_labelling(member):
+        return member[sample], ""
+    try:
+        fresh = fresh_copy(member, seed)
+        with threadpool_limits(
+            1, user_api="openmp"
+        ):  # k-means adds up in the order its threads arrive
+            labels = np.asarray(fresh.fit_predict(Z))
+        if labels.shape != (len(Z),):
+            return None, f"fit_predict returned shape {labels.shape} for {len(Z)} points"
+        return labels.astype(np.int64), ""
+    except Exception as error:  # a user's member may raise anything; the others go on
+        return None, f"{type(error).__name__}: {error}"

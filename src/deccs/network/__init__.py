@@ -1,0 +1,1 @@
+"""The autoencoder and how it computes."""

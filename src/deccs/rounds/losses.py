@@ -1,0 +1,112 @@
+"""The three losses of an update, term by term, for all members at once.
+
+Members may have different numbers of clusters: everything per cluster is padded to the largest,
+(n_members, n_clusters). A label of -1 (noise) takes no part.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+from deccs.storage import stored
+
+
+@stored
+@dataclass(frozen=True)
+class LossParts:
+    """The terms of the objective, averaged over the steps of an update."""
+
+    reconstruction: float
+    classification: float
+    consensus: float
+    total: float
+
+
+def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """CE_i (Eq. 4): (batch, n_members, n_clusters), (batch, n_members) -> (n_members,)."""
+    losses = F.cross_entropy(logits.transpose(1, 2), labels, ignore_index=-1, reduction="none")
+    return mean_over_labelled(losses, labels)
+
+
+def mean_over_labelled(values: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Mean per member over the points it has labelled: (batch, n_members) -> (n_members,)."""
+    labelled = (labels >= 0).to(values.dtype)
+    return (values * labelled).sum(0) / labelled.sum(0).clamp(min=1)
+
+
+def consensus(
+    z: torch.Tensor, labels: torch.Tensor, centres: torch.Tensor, probabilities: torch.Tensor | None
+) -> torch.Tensor:
+    """cons_i (Eq. 5) of one batch: (batch, n_latent), (batch, n_members), ... -> (n_members,)."""
+    return mean_over_labelled(distances_to_centres(z, labels, centres, probabilities), labels)
+
+
+def distances_to_centres(
+    z: torch.Tensor, labels: torch.Tensor, centres: torch.Tensor, probabilities: torch.Tensor | None
+) -> torch.Tensor:
+    """(batch, n_members): how far a point is from the centre of its cluster.
+
+    The squared distance, averaged over dimensions as in the authors' program (the paper writes a sum), times the
+    classifier's probability for that cluster (alpha, the second heuristic; None switches it off). No gradient
+    through centres and probability.
+    """
+    n_members, n_clusters, n_latent = centres.shape
+    own = labels.clamp(min=0)  # (batch, n_members)
+    place = own + torch.arange(0, n_members * n_clusters, n_clusters, device=own.device)
+    near = centres.view(-1, n_latent).index_select(0, place.view(-1)).view(*own.shape, n_latent)
+    distances = (z[:, None, :] - near).square().mean(2)
+    if probabilities is not None:
+        distances = distances * probabilities.gather(2, own[:, :, None])[:, :, 0].detach()
+    return distances
+
+
+def cluster_sums(
+    z: torch.Tensor, labels: torch.Tensor, n_clusters: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Per member and cluster the sum of the points and their number, in one scatter."""
+    n_members = labels.shape[1]
+    labelled = (labels >= 0).to(z.dtype)  # (n_points, n_members)
+    place = (labels.clamp(min=0) + torch.arange(n_members, device=z.device) * n_clusters).T.reshape(
+        -1
+    )
+    sums = z.new_zeros(n_members * n_clusters, z.shape[1])
+    counts = z.new_zeros(n_members * n_clusters)
+    sums.index_add_(0, place, (z[None] * labelled.T[:, :, None]).reshape(-1, z.shape[1]))
+    counts.index_add_(0, place, labelled.T.reshape(-1))
+    return sums.view(n_members, n_clusters, -1), counts.view(n_members, n_clusters)
+
+
+@torch.no_grad()
+def cluster_centres(
+    z: torch.Tensor, labels: torch.Tensor, n_clusters: int, centre: str = "mean"
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The clusters' representatives and sizes: (n_members, n_clusters, n_latent), (n_members, n_clusters)."""
+    sums, counts = cluster_sums(z, labels, n_clusters)
+    centres = sums / counts.clamp(min=1)[:, :, None]
+    if centre == "median":
+        for member, cluster in (counts > 0).nonzero().tolist():
+            centres[member, cluster] = z[labels[:, member] == cluster].quantile(0.5, dim=0)
+    return centres, counts
+
+
+@torch.no_grad()
+def move_centres(
+    centres: torch.Tensor, z: torch.Tensor, labels: torch.Tensor, centre: str = "mean"
+) -> torch.Tensor:
+    """Half the old centre, half the batch's, for the clusters the batch has points of."""
+    batch_centres, counts = cluster_centres(z, labels, centres.shape[1], centre)
+    return torch.where(counts[:, :, None] > 0, 0.5 * centres + 0.5 * batch_centres, centres)
+
+
+def ramp_up(number: int, n_rounds: int) -> float:
+    """Sigmoid ramp-up of the consensus weight (third heuristic), constant within a round.
+
+    >>> [round(ramp_up(t, 10), 3) for t in range(7)]
+    [0.007, 0.016, 0.071, 0.226, 0.516, 0.848, 1.0]
+    """
+    progress = min(max(2 * number - 1, 0), n_rounds + 1) / (n_rounds + 1)
+    return math.exp(-5 * (1 - progress) ** 2)

@@ -1,0 +1,301 @@
+"""A document and its arrays on disk: a folder, or one zip file, written whole or not at all, and read with suspicion.
+
+    model.json                    the document, with the name, size and sha256 of the other file, and its own sha256
+    tensors-<sha256>.safetensors  the arrays
+
+In a folder ``model.json`` is replaced last and names the arrays it belongs to. So there is no moment at which a
+crash leaves anything but the whole old model or the whole new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import stat
+import struct
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from deccs.storage.values import ModelFileError
+
+DOCUMENT = "model.json"
+TENSORS = re.compile(r"tensors-[0-9a-f]{16}\.safetensors")
+LEFTOVER = re.compile(r"\.deccs-[0-9a-f]{16}\.tmp")
+MOST_DOCUMENT = 16 * 2**20  # bytes of JSON
+MOST_TENSORS = 4 * 2**30 - 2**20  # bytes of arrays; a zip file of old needs no extension up to here
+MOST_DIRECTORY = 1_000  # bytes of a zip file's list of two names
+NO_CHECKSUM = "0" * 64
+ANEW = "Save the model again, or fetch the file anew."
+
+
+def write(path: Path, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """As a zip file if the path ends in ``.zip``, as a folder otherwise; what is there is replaced at one stroke."""
+    tensors = safetensors.numpy.save(arrays)
+    if len(tensors) > MOST_TENSORS:
+        raise ModelFileError(
+            f"The arrays have {len(tensors):,} bytes, and a file holds {MOST_TENSORS:,} at most."
+        )
+    digest = sha256(tensors)
+    name = f"tensors-{digest[:16]}.safetensors"
+    text = sealed(document | {"files": {name: {"bytes": len(tensors), "sha256": digest}}})
+    if len(text) > MOST_DOCUMENT:
+        raise ModelFileError(
+            f"{DOCUMENT} would have {len(text):,} bytes, and {MOST_DOCUMENT:,} are the most."
+        )
+    if path.suffix == ".zip":
+        write_zip(path, {DOCUMENT: text, name: tensors})
+    else:
+        write_folder(path, text, name, tensors)
+
+
+def sealed(document: dict[str, Any]) -> bytes:
+    """The JSON with the sha256 of itself, worked out with zeros in its place."""
+    try:
+        text = json.dumps({**document, "checksum": NO_CHECKSUM}, indent=1, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"The preprocessing must be plain JSON (no NaN, no arrays): {error}"
+        ) from error
+    return sha256(text).encode().join(text.rsplit(NO_CHECKSUM.encode(), 1))
+
+
+def write_folder(folder: Path, text: bytes, name: str, tensors: bytes) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise ModelFileError(f"{folder} is a file. Give a folder, or a name that ends in .zip.")
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileNotFoundError), (folder / DOCUMENT).open("rb") as there:
+        if b'"format": "deccs' not in there.read(100):
+            raise ModelFileError(
+                f"{folder} holds a {DOCUMENT} of something else. Give another folder."
+            )
+    for file, content in ((name, tensors), (DOCUMENT, text)):
+        with replacing(folder / file) as out:
+            out.write(content)
+    for other in folder.iterdir():  # arrays of the model before, and what crashes have left
+        if (TENSORS.fullmatch(other.name) and other.name != name) or LEFTOVER.fullmatch(other.name):
+            other.unlink(missing_ok=True)
+
+
+def write_zip(path: Path, contents: dict[str, bytes]) -> None:
+    if path.is_dir():
+        raise ModelFileError(f"{path} is a folder. Give a name for a file.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in contents.items():
+            archive.writestr(
+                zipfile.ZipInfo(name), content
+            )  # without the time: same model, same bytes
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that takes the place of ``path`` when all is written and on the disk, and else vanishes."""
+    draft = path.with_name(f".deccs-{secrets.token_hex(8)}.tmp")
+    try:
+        with draft.open("xb") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    with suppress(OSError):  # not every system can do that with a folder
+        handle = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def read(path: Path, wanted: str, newest: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The document and its arrays, all checksums checked. ``wanted`` is the format, ``newest`` its last version."""
+    with opened(path) as source:
+        document = read_document(source, wanted, newest)
+        (name, facts), *_ = document["files"].items()
+        tensors = source.read(name, MOST_TENSORS)
+    if len(tensors) != facts["bytes"] or sha256(tensors) != facts["sha256"]:
+        raise ModelFileError(
+            f"{name} in {path} is damaged: {len(tensors):,} bytes of {facts['bytes']:,}, or others "
+            f"than were written. {ANEW}"
+        )
+    try:
+        return document, arrays_in(tensors)
+    except safetensors.SafetensorError as error:
+        raise ModelFileError(f"{name} in {path} is no safetensors file: {error}. {ANEW}") from error
+
+
+def read_document(source: Source, wanted: str, newest: int) -> dict[str, Any]:
+    path, text = source.path, source.read(DOCUMENT, MOST_DOCUMENT)
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(
+            f"{DOCUMENT} in {path} is damaged or no JSON: {error}. {ANEW}"
+        ) from error
+    if not isinstance(document, dict) or document.get("format") != wanted:
+        raise ModelFileError(f"{path} is no {wanted}. Give what was written by save.")
+    version = document.get("format_version")
+    if not isinstance(version, int) or version > newest:
+        raise ModelFileError(
+            f"{path} has version {version} of the format, written by deccs {written_by(document)}; this deccs reads up "
+            f"to {newest}. Install that deccs or a later one: pip install 'deccs>={written_by(document)}'."
+        )
+    checksum = document.get("checksum")
+    if not isinstance(checksum, str) or len(checksum) != 64:
+        raise ModelFileError(f"{DOCUMENT} in {path} has no checksum. {ANEW}")
+    if sha256(NO_CHECKSUM.encode().join(text.rsplit(checksum.encode(), 1))) != checksum:
+        raise ModelFileError(f"{DOCUMENT} in {path} is damaged or was changed by hand. {ANEW}")
+    files = document.get("files")
+    if (
+        not isinstance(files, dict)
+        or len(files) != 1
+        or not all(
+            TENSORS.fullmatch(name)
+            and isinstance(facts, dict)
+            and {"bytes", "sha256"} <= set(facts)
+            for name, facts in files.items()
+        )
+    ):
+        raise ModelFileError(
+            f"{DOCUMENT} in {path} must name one file of arrays, tensors-....safetensors. {ANEW}"
+        )
+    return document
+
+
+def written_by(document: dict[str, Any]) -> str:
+    versions = document.get("versions")
+    return str(versions.get("deccs", "?"))[:40] if isinstance(versions, dict) else "?"
+
+
+def arrays_in(tensors: bytes) -> dict[str, np.ndarray]:
+    """By name. safetensors checks that shapes and places fit the bytes there are."""
+    return {name: as_array(name, part) for name, part in safetensors.deserialize(tensors)}
+
+
+def as_array(name: str, part: dict[str, Any]) -> np.ndarray:
+    dtypes = {"BOOL": "bool", "F64": "float64", "F32": "float32", "F16": "float16"}
+    dtypes |= {
+        f"{letter}{bits}": f"{word}{bits}"
+        for letter, word in (("I", "int"), ("U", "uint"))
+        for bits in (8, 16, 32, 64)
+    }
+    if part["dtype"] not in dtypes:
+        raise ModelFileError(
+            f"The array {name!r} has the type {part['dtype']}, which model files do not hold."
+        )
+    # A copy: it can be written to, and lies in memory as numpy likes it.
+    return np.frombuffer(part["data"], dtype=dtypes[part["dtype"]]).reshape(part["shape"]).copy()
+
+
+class Source:
+    """The files of a model, each read only up to a limit."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self, name: str, most: int) -> bytes:
+        raise NotImplementedError
+
+
+class Folder(Source):
+    def read(self, name: str, most: int) -> bytes:
+        path = self.path / name
+        if not path.is_file():  # nor a pipe, which would make us wait
+            raise ModelFileError(
+                f"{self.path} has no file {name}. Give the whole folder that save has written."
+            )
+        try:
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                if size > most:
+                    raise too_large(name, self.path, size, most)
+                return file.read(size)
+        except OSError as error:
+            raise ModelFileError(f"{path} cannot be read: {error}.") from error
+
+
+class Zip(Source):
+    """Two files of the expected names, not compressed: what is read is no larger than what is there."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        super().__init__(path)
+        size = os.fstat(file.fileno()).st_size
+        # Looked at before zipfile reads the whole list of names, which could be gigabytes.
+        file.seek(max(0, size - 22))
+        end = file.read(22)
+        if len(end) < 22 or not end.startswith(b"PK\5\6"):
+            raise ModelFileError(
+                f"{path} is no zip file that save has written, or it is cut short. {ANEW}"
+            )
+        _, _, _, n_names, n_bytes, _, _ = struct.unpack("<4H2LH", end[4:])
+        if n_names != 2 or n_bytes > MOST_DIRECTORY:
+            raise ModelFileError(
+                f"{path} holds {n_names} files; the zip file of a model holds two."
+            )
+        try:
+            self.archive = zipfile.ZipFile(file)
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
+            raise ModelFileError(f"{path} is a damaged zip file: {error}. {ANEW}") from error
+        names = sorted(part.filename for part in self.archive.infolist())
+        if len(names) != 2 or names[0] != DOCUMENT or not TENSORS.fullmatch(names[1]):
+            raise ModelFileError(
+                f"{path} holds {names}; that of a model holds {DOCUMENT} and tensors-....safetensors."
+            )
+        for part in self.archive.infolist():
+            plain = (
+                part.compress_type == zipfile.ZIP_STORED and part.compress_size == part.file_size
+            )
+            if not plain or part.flag_bits & 1 or stat.S_ISLNK(part.external_attr >> 16):
+                raise ModelFileError(
+                    f"{part.filename} in {path} is compressed, encrypted or a link; save writes none."
+                )
+            if part.file_size > size:
+                raise ModelFileError(
+                    f"{part.filename} in {path} says it is larger than the whole file. {ANEW}"
+                )
+
+    def read(self, name: str, most: int) -> bytes:
+        try:
+            size = self.archive.getinfo(name).file_size
+            if size > most:
+                raise too_large(name, self.path, size, most)
+            return self.archive.read(name)
+        except KeyError as error:
+            raise ModelFileError(f"{self.path} has no {name}. {ANEW}") from error
+        except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError, ValueError) as error:
+            if isinstance(error, ModelFileError):
+                raise
+            raise ModelFileError(f"{name} in {self.path} is damaged: {error}. {ANEW}") from error
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Source]:
+    if path.is_dir():
+        yield Folder(path)
+    elif path.is_file():
+        with path.open("rb") as file:
+            yield Zip(path, file)
+    else:
+        raise ModelFileError(
+            f"There is no model at {path}. Give the folder or the .zip file that save has written."
+        )
+
+
+def too_large(name: str, path: Path, size: int, most: int) -> ModelFileError:
+    return ModelFileError(
+        f"{name} in {path} has {size:,} bytes, and {most:,} are the most a model file may have."
+    )
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

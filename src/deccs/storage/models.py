@@ -1,0 +1,173 @@
+"""Fitted estimators as files, without pickle: parameters, what was learned, and nothing that could be executed."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from deccs._version import __version__
+from deccs.storage import container
+from deccs.storage.networks import put_in
+from deccs.storage.values import ModelFileError, Reader, Writer
+
+FORMAT, FORMAT_VERSION = "deccs model", 1
+
+# Where the estimators of the library are: a file says a name of this list, never a module.
+ESTIMATORS = {
+    "DECCS": "deccs.estimator",
+    "ConsensusClustering": "deccs.consensus",
+    "AutoencoderConsensus": "deccs.consensus",
+    "RandomProjectionEM": "deccs.consensus",
+    "RandomProjectionFCM": "deccs.consensus",
+    "AutoencoderClustering": "deccs.deep",
+    "DEC": "deccs.deep",
+    "IDEC": "deccs.deep",
+    "DCN": "deccs.deep",
+    "VaDE": "deccs.deep",
+    "DeepECT": "deccs.deep",
+    "IEC": "deccs.deep",
+    "AGAE": "deccs.deep",
+    "ConCURL": "deccs.deep",
+    "SpectralNet": "deccs.deep",
+}
+LISTENERS = (
+    "callbacks",
+    "checkpoint",
+)  # parameters that belong to one session and mean nothing in another
+
+
+def versions() -> dict[str, str]:
+    """Of deccs, Python and the libraries whose numbers a result depends on."""
+    libraries = {
+        name: version(name) for name in ("torch", "numpy", "scipy", "scikit-learn", "safetensors")
+    }
+    return {"deccs": __version__, "python": platform.python_version(), **libraries}
+
+
+def save(
+    model: Any, path: str | PathLike[str], *, preprocessing: Mapping[str, Any] | None = None
+) -> None:
+    """Write a fitted estimator to a folder, or to one file if the path ends in ``.zip``.
+
+    Whatever happens meanwhile, the path holds the whole old model or the whole new one. ``preprocessing`` is
+    plain JSON about how the data was made, for :func:`read_preprocessing`.
+    """
+    check_is_fitted(model)
+    names = model._get_param_names()
+    learned = model._learned()
+    feature_names = learned.pop("feature_names_in_", None)
+    writer = Writer()
+    settings = {name: None if name in LISTENERS else getattr(model, name) for name in names}
+    document = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "versions": versions(),
+        "class": type(model).__name__,
+        "feature_names": None if feature_names is None else [str(name) for name in feature_names],
+        "preprocessing": dict(preprocessing or {}),
+        "parameters": {
+            name: writer.setting(value, f"parameters/{name}") for name, value in settings.items()
+        },
+        "learned": {name: writer.tree(value, name) for name, value in learned.items()},
+    }
+    container.write(Path(path), document, writer.arrays)
+
+
+def load(path: str | PathLike[str], *, kind: type | None = None, autoencoder: Any = None) -> Any:
+    """The estimator that :func:`save` has written. Nothing of the file is executed or imported.
+
+    ``kind`` is the class it should be. ``autoencoder=(encoder, decoder)`` are modules of your own, built as for
+    the fit, which get the weights of the file; they are copied. Members come back as their text alone: prediction
+    does not need them.
+    """
+    document, arrays = container.read(Path(path), FORMAT, FORMAT_VERSION)
+    cls = class_named(document.get("class"), kind, path)
+    reader = Reader(arrays)
+    try:
+        parameters = {name: reader.value(tree) for name, tree in document["parameters"].items()}
+        model = cls(**parameters)
+        for name, tree in document["learned"].items():
+            if (
+                not name.isidentifier()
+                or name.startswith("__")
+                or hasattr(cls, name)
+                or name in parameters
+            ):
+                raise ModelFileError(f"{name!r} is nothing that a {cls.__name__} learns")
+            setattr(model, name, reader.value(tree))
+        if document["feature_names"] is not None:
+            model.feature_names_in_ = np.array(
+                [str(name) for name in document["feature_names"]], dtype=object
+            )
+        reader.finish()
+    except Exception as error:  # a stranger's file can be wrong in any way
+        raise ModelFileError(
+            f"{path} is no {cls.__name__} that this deccs {__version__} can load: {error}. It says it was written by "
+            f"deccs {container.written_by(document)}; with that one it may load, if it is not damaged."
+        ) from error
+    if hasattr(model, "autoencoder_"):
+        if autoencoder is not None:
+            model.set_params(autoencoder=autoencoder)
+        put_in(copy.deepcopy(sides(autoencoder)), model.autoencoder_)
+    return model
+
+
+def sides(autoencoder: Any) -> tuple[Any, Any] | None:
+    """Encoder and decoder of what users give as an autoencoder."""
+    if autoencoder is None:
+        return None
+    if hasattr(autoencoder, "encoder") and hasattr(autoencoder, "decoder"):
+        return autoencoder.encoder, autoencoder.decoder
+    encoder, decoder = autoencoder
+    return encoder, decoder
+
+
+def read_preprocessing(path: str | PathLike[str]) -> dict[str, Any]:
+    """What was given to :func:`save` as ``preprocessing``, {} if nothing was."""
+    with container.opened(Path(path)) as source:
+        return dict(
+            container.read_document(source, FORMAT, FORMAT_VERSION).get("preprocessing") or {}
+        )
+
+
+def class_named(name: Any, kind: type | None, path: object) -> type[Any]:
+    if kind is not None and kind.__name__ == name:
+        return kind
+    if name not in ESTIMATORS:
+        raise ModelFileError(
+            f"{path} holds a {name!r:.60}, which is no estimator of deccs {__version__}. For a class "
+            "of your own call its load: YourClass.load(path)."
+        )
+    cls: type[Any] = getattr(importlib.import_module(ESTIMATORS[name]), name)
+    if kind is not None and not issubclass(cls, kind):
+        raise ModelFileError(
+            f"{path} holds a {name}, not a {kind.__name__}. Load it with {name}.load(path)."
+        )
+    return cls
+
+
+class ModelFiles:
+    """``model.save(path)`` and ``Class.load(path)``."""
+
+    def _learned(self) -> dict[str, Any]:
+        """What a fit has learned, in a form that files can hold."""
+        names = self._get_param_names()  # type: ignore[attr-defined]
+        return {name: value for name, value in vars(self).items() if name not in names}
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a folder, or to one file if the path ends in ``.zip``; no pickle."""
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, autoencoder: Any = None) -> Self:
+        """The model that ``save`` has written. ``autoencoder`` are your own modules, if it was fitted with such."""
+        return load(path, kind=cls, autoencoder=autoencoder)

@@ -1,0 +1,1 @@
+"""One training engine, and the pretraining of the autoencoder."""

@@ -1,0 +1,443 @@
+"""From a file to labels and back, as a user types it."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from deccs import DECCS, __version__
+from deccs.app import cli
+from deccs.app import run_folder as runs
+from deccs_paper import demo
+
+SETTINGS = """
+clusters = 3
+rounds = 1
+id = "key"
+[settings]
+layers = [8, 2]
+n_init = 1
+n_steps = 10
+batch_size = 64
+[settings.pretraining]
+epochs = 15
+batch_size = 32
+"""
+
+
+def deccs(*words):
+    """(exit code, stdout, stderr) of a command."""
+    result = CliRunner().invoke(cli.app, [str(word) for word in words])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def rows_of(path_or_text):
+    text = path_or_text.read_text() if isinstance(path_or_text, Path) else path_or_text
+    return list(csv.reader(text.splitlines()))
+
+
+def write_table(path, X, names=("a", "b", "c", "d"), first=0, word="x"):
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["key", "word", *names])
+        for number, row in enumerate(X, start=first):
+            writer.writerow(
+                [f"k{number}", f"{word}{number % 3}", *(repr(float(value)) for value in row)]
+            )
+    return path
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, blobs):
+    """A folder with two thirds of the blobs to fit, a third to predict, and settings for a fit within a second."""
+    place = tmp_path_factory.mktemp("cli")
+    write_table(place / "train.csv", blobs.X[:120])
+    write_table(place / "new.csv", blobs.X[120:], first=120)
+    (place / "fit.toml").write_text(SETTINGS)
+    return place
+
+
+@pytest.fixture(scope="module")
+def run(place):
+    """The folder of a fit. Do not change it."""
+    code, out, err = deccs(
+        "fit", place / "train.csv", "--config", place / "fit.toml", "--out", place / "run"
+    )
+    assert code == 0, err
+    (place / "said.txt").write_text(out + "\n---\n" + err)
+    return place / "run"
+
+
+def test_fit_writes_the_run_folder(run, place, blobs):
+    assert sorted(path.name for path in run.iterdir()) == sorted(
+        runs.RESULTS
+    )  # and no checkpoint is left
+    header, *rows = rows_of(run / "labels.csv")
+    assert header == ["id", "label", "confidence"]
+    assert [row[0] for row in rows] == [f"k{number}" for number in range(120)]
+    labels = np.array([int(row[1]) for row in rows])
+    np.testing.assert_array_equal(
+        labels[:, None] == labels, blobs.y[:120, None] == blobs.y[:120]
+    )  # far blobs
+    assert all(0 <= float(row[2]) <= 1 for row in rows)
+    Z = np.load(run / "embedding.npy")
+    assert Z.shape == (120, 2) and Z.dtype == np.float32
+    model = DECCS.load(run / "model")
+    np.testing.assert_array_equal(model.labels_, labels)
+    np.testing.assert_array_equal(model.transform(blobs.X[:120]).astype(np.float32), Z)
+
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["data"]["columns"] == ["a", "b", "c", "d"]
+    assert summary["data"]["columns_left_out"] == {"word": "text ('x0' in line 2)"}
+    assert sum(cluster["size"] for cluster in summary["clusters"]) == summary["data"]["rows"] == 120
+    assert (
+        summary["agreement_over_rounds"][summary["best_round"]]
+        == summary["agreement"]
+        == model.agreement_
+    )
+    assert summary["options"]["clusters"] == 3 and summary["versions"]["deccs"] == __version__
+    assert b"<html" in (run / "report.html").read_bytes()[:500]
+
+    said = (place / "said.txt").read_text()
+    assert "Left out: word: text ('x0' in line 2)." in said
+    assert "round  0  agreement" in said and str(run / "labels.csv") in said
+
+
+def test_predict_of_the_training_file_is_the_labels_file(run, place, tmp_path):
+    code, out, _ = deccs("predict", run, place / "train.csv")
+    assert code == 0 and out == (run / "labels.csv").read_text()
+    code, out, err = deccs("predict", run, place / "train.csv", "--out", tmp_path / "labels.csv")
+    assert code == 0 and out == "" and "120 labels" in err
+    assert (tmp_path / "labels.csv").read_bytes() == (run / "labels.csv").read_bytes()
+    code, _, err = deccs("predict", run, place / "train.csv", "--out", tmp_path / "labels.csv")
+    assert code == 2 and "--overwrite" in err
+
+
+def test_predict_of_held_out_rows(run, place, blobs):
+    code, out, _ = deccs("predict", run, place / "new.csv", "-q")
+    _, *rows = rows_of(out)
+    assert code == 0 and [row[0] for row in rows] == [f"k{number}" for number in range(120, 180)]
+    labels = np.array([int(row[1]) for row in rows])
+    np.testing.assert_array_equal(labels[:, None] == labels, blobs.y[120:, None] == blobs.y[120:])
+
+
+def test_predict_with_columns_in_another_order_extra_and_missing_ones(run, tmp_path, blobs):
+    straight = write_table(tmp_path / "straight.csv", blobs.X[:5])
+    mixed = write_table(tmp_path / "mixed.csv", blobs.X[:5, [2, 0, 3, 1]], ("c", "a", "d", "b"))
+    assert deccs("predict", run, straight)[1] == deccs("predict", run, mixed)[1]
+    extra = write_table(
+        tmp_path / "extra.csv", np.hstack([blobs.X[:5], blobs.X[:5]]), tuple("abcdefgh")
+    )
+    code, out, err = deccs("predict", run, extra)
+    assert out == deccs("predict", run, straight)[1] and "ignored: word, e, f, g, h" in err
+    lacking = write_table(tmp_path / "lacking.csv", blobs.X[:5, :2], ("a", "c"))
+    code, out, err = deccs("predict", run, lacking, "--out", tmp_path / "never.csv")
+    assert code == 2 and "lacks columns the model needs: b, d" in err
+    assert not (tmp_path / "never.csv").exists()
+
+
+def test_missing_values_keep_their_place_with_an_empty_label(place, tmp_path):
+    lines = (place / "train.csv").read_text().splitlines()
+    lines[3] = "k2,x2,,,,"
+    gaps = tmp_path / "gaps.csv"
+    gaps.write_text("\n".join(lines).replace("k2,x2,,,,", "k2,x2,1,,3,4"))
+    options = ("fit", gaps, "--config", place / "fit.toml", "--out", tmp_path / "run", "--quiet")
+    code, out, err = deccs(*options)
+    assert code == 2 and "b 1" in err and not (tmp_path / "run").exists()
+    assert deccs(*options, "--missing", "drop") == (0, "", "")
+    rows = rows_of(tmp_path / "run" / "labels.csv")
+    assert len(rows) == 121 and rows[3] == ["k2", "", ""] and rows[4][1] != ""
+    code, out, _ = deccs("predict", tmp_path / "run", gaps, "-q")  # the choice is remembered
+    assert code == 0 and out == (tmp_path / "run" / "labels.csv").read_text()
+    filled = rows_of(deccs("predict", tmp_path / "run", gaps, "-q", "--missing", "mean")[1])
+    assert filled[3][1] != "" and filled[4:] == rows[4:]
+    assert deccs("report", tmp_path / "run", "--out", tmp_path / "again.html")[0] == 0
+
+
+def test_json_is_one_object_and_the_seed_fixes_all(run, place, tmp_path):
+    options = ("--config", place / "fit.toml", "--out", tmp_path / "run", "--json")
+    code, out, err = deccs("fit", place / "train.csv", *options)
+    document = json.loads(out)
+    assert code == 0 and document["status"] == "ok" and document["out"] == str(tmp_path / "run")
+    assert "round  0" in err
+    assert (tmp_path / "run" / "labels.csv").read_text() == (run / "labels.csv").read_text()
+    code, out, err = deccs("fit", tmp_path / "none.csv", "--json")
+    assert (
+        code == 2
+        and json.loads(out)["status"] == "error"
+        and "no file" in json.loads(out)["message"]
+    )
+
+
+def test_the_report_is_made_anew(run, place, tmp_path):
+    code, _, err = deccs("report", run, "--out", tmp_path / "again.html")
+    assert code == 0 and str(tmp_path / "again.html") in err
+    assert (tmp_path / "again.html").stat().st_size > 10_000
+    code, _, err = deccs(
+        "report", run, "--out", tmp_path / "never.html", "--data", place / "new.csv"
+    )
+    assert code == 2 and not (tmp_path / "never.html").exists()
+
+
+def test_data_that_changed_or_went_is_told(run, place, tmp_path, monkeypatch):
+    summary = json.loads((run / "summary.json").read_text())
+    for data, word in (
+        ({"sha256": "0" * 64}, "has changed"),
+        ({"file": str(tmp_path / "gone.csv")}, "--data"),
+    ):
+        changed = {**summary, "data": {**summary["data"], **data}}
+        monkeypatch.setattr(runs, "read_summary", lambda folder, changed=changed: changed)
+        code, _, err = deccs("report", run)
+        assert code == 2 and word in err
+
+
+def test_results_are_replaced_only_when_asked(run, place, tmp_path):
+    options = (
+        "fit",
+        place / "train.csv",
+        "--config",
+        place / "fit.toml",
+        "--rounds",
+        0,
+        "-q",
+        "--out",
+    )
+    before = {path.name: path.stat().st_mtime_ns for path in run.iterdir()}
+    code, _, err = deccs(*options, run)
+    assert code == 2 and "--overwrite" in err
+    assert {path.name: path.stat().st_mtime_ns for path in run.iterdir()} == before
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / "mine.txt").write_text("kept")
+    for overwrite in ((), ("--overwrite", "--clusters", 2)):
+        assert deccs(*options, out, *overwrite) == (0, "", "")
+    assert sorted(path.name for path in out.iterdir()) == sorted((*runs.RESULTS, "mine.txt"))
+    assert (
+        json.loads((out / "summary.json").read_text())["options"]["clusters"] == 2
+    )  # the command line wins
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--clusters", 500], "n_clusters=500"),
+        (["--clusters", 0], "at least 1"),
+        (["--scale", "log"], "auto, global"),
+        (["--members", "kmeans,spektral"], "Did you mean 'spectral'?"),
+        (["--members", "kmeans"], "two"),
+        (["--columns", "a,word"], "word: text"),
+        (["--columns", "a,z"], "'z'"),
+        (["--id", "kay"], "Did you mean 'key'?"),
+        (["--missing", "zero"], "error, drop, mean"),
+        (["--config", "none.toml"], "none.toml"),
+        (["--bogus"], "--bogus"),
+        (["--encoding", "klingon"], "klingon"),
+        (["--rounds", "many"], "integer"),
+    ],
+)
+def test_bad_input_is_exit_code_2_and_leaves_nothing(place, tmp_path, words, told):
+    code, out, err = deccs("fit", place / "train.csv", "--out", tmp_path / "run", *words)
+    assert code == 2 and out == "" and told in " ".join(err.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("c.toml", "clustres = 3", "Did you mean 'clusters'?"),
+        ("c.toml", "clusters = ", "cannot be read"),
+        ("c.json", "[1]", "list"),
+        ("c.toml", "clusters = 'three'", "wrong type"),
+        ("c.toml", "settings = {n_step = 3}", "Did you mean 'n_steps'?"),
+        ("c.toml", "settings = {members = []}", "members"),
+        ("c.toml", "settings.pretraining = {epoch = 3}", "Did you mean 'epochs'?"),
+        ("c.toml", "settings.pretraining = {epochs = -3}", "epochs"),
+    ],
+)
+def test_bad_config_files(place, tmp_path, name, text, told):
+    (tmp_path / name).write_text(text)
+    code, _, err = deccs(
+        "fit", place / "train.csv", "--config", tmp_path / name, "--out", tmp_path / "run"
+    )
+    assert code == 2 and told in err and not (tmp_path / "run").exists()
+
+
+def test_config_in_json_members_and_columns(place, tmp_path):
+    settings = {"layers": [8, 2], "n_steps": 5, "n_init": 1, "pretraining": {"epochs": 2}}
+    (tmp_path / "c.json").write_text(
+        json.dumps({"columns": ["d", "b"], "rounds": 0, "settings": settings})
+    )
+    code, out, err = deccs(
+        "fit",
+        place / "train.csv",
+        "-k",
+        3,
+        "--config",
+        tmp_path / "c.json",
+        "--members",
+        "kmeans,birch",
+        "--scale",
+        "none",
+        "--out",
+        tmp_path / "run",
+        "--json",
+    )
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["members"] == ["kmeans", "birch"] and document["data"]["columns"] == ["d", "b"]
+    assert document["scaled"] == "none" and document["data"]["id_column"] is None
+    assert rows_of(tmp_path / "run" / "labels.csv")[:2][0] == ["row", "label", "confidence"]
+
+
+def test_compare(run, place, tmp_path):
+    halves = tmp_path / "halves"
+    halves.mkdir()
+    header, *rows = rows_of(run / "labels.csv")
+    merged = [
+        [name, str(min(int(label), 1)), sure] for name, label, sure in rows[:90]
+    ]  # two clusters made one
+    (halves / "labels.csv").write_text(
+        "\n".join(",".join(row) for row in [header, *merged, ["k500", "", ""]])
+    )
+    (halves / "summary.json").write_text((run / "summary.json").read_text())
+    code, out, _ = deccs("compare", run, halves, "--json")
+    found = json.loads(out)
+    assert code == 0 and [this["rows"] for this in found["runs"]] == [120, 90]
+    (pair,) = found["pairs"]
+    assert pair["rows_in_common"] == 90 and 0.5 < pair["nmi"] < 1 and 0 < pair["ari"] < 1
+    code, out, _ = deccs("compare", run, run)
+    assert code == 0 and "1.000" in out
+    for words, told in (((run,), "at least two"), ((run, tmp_path), "no folder of a finished run")):
+        code, _, err = deccs("compare", *words)
+        assert code == 2 and told in err
+    (halves / "labels.csv").write_text("row,label,confidence\n0,0,1\n")
+    assert "no rows in common" in deccs("compare", run, halves)[2]
+
+
+def test_predict_needs_a_model_of_the_command_line(tmp_path, place, fitted):
+    code, _, err = deccs("predict", tmp_path / "none", place / "new.csv")
+    assert code == 2 and "deccs fit" in err
+    code, _, err = deccs("predict", tmp_path, place / "new.csv")
+    assert code == 2
+    fitted.save(tmp_path / "model")
+    code, _, err = deccs("predict", tmp_path, place / "new.csv")
+    assert code == 2 and "DECCS.load" in err
+
+
+def test_datasets_and_info(monkeypatch, tmp_path):
+    monkeypatch.setenv("DECCS_DATA", str(tmp_path))
+    monkeypatch.setenv("DECCS_CACHE", str(tmp_path))
+    np.savez(tmp_path / "mice.npz", X=np.eye(2), y=[0, 1])
+    document = json.loads(deccs("datasets", "--json")[1])
+    here = {row["name"]: row["here"] for row in document["datasets"]}
+    assert (
+        len(here) == 8
+        and here["mice"] == str(tmp_path / "mice.npz")
+        and here["synth"] == "generated"
+    )
+    assert here["mnist"] is None
+    assert "pendigits" in deccs("datasets")[1]
+    info = json.loads(deccs("info", "--json")[1])["info"]
+    assert (
+        info["deccs"] == __version__
+        and info["data folder"] == str(tmp_path)
+        and info["cores"] == os.cpu_count()
+    )
+    assert __version__ in deccs("info")[1]
+    assert deccs("--version")[:2] == (0, f"deccs {__version__}\n")
+
+
+def test_demo(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(demo, "run", lambda *given: asked.append(given))
+    assert deccs("demo", "--out", tmp_path, "--seed", 3)[0] == 0 and asked == [(tmp_path, 3)]
+    (tmp_path / "file").write_text("mine")
+    monkeypatch.undo()
+    assert deccs("demo", "--out", tmp_path / "file")[0] == 2
+
+
+def test_stopped_with_ctrl_c_the_same_command_goes_on(tmp_path):
+    """A real process, stopped after its first round; the result has the bits of a run nobody stopped."""
+    write_table(
+        tmp_path / "noise.csv", np.random.default_rng(0).random((150, 4))
+    )  # nothing to agree about soon
+    (tmp_path / "fit.toml").write_text(SETTINGS.replace("rounds = 1", "rounds = 2"))
+    command = ["fit", str(tmp_path / "noise.csv"), "--config", str(tmp_path / "fit.toml"), "--out"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "deccs", *command, str(tmp_path / "run"), "--json"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    said = ""
+    for line in process.stderr:
+        said += line
+        if line.startswith("round  0"):
+            process.send_signal(signal.SIGINT)
+            break
+    out, rest = process.communicate(timeout=600)
+    assert process.returncode == 130, said + rest
+    assert "the same command goes on" in rest
+    assert json.loads(out)["status"] == "interrupted"
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["checkpoint"]
+
+    code, _, err = deccs(*command, tmp_path / "run", "--clusters", 4)  # another fit
+    assert code == 2 and "--overwrite" in err
+    code, _, resumed = deccs(*command, tmp_path / "run")
+    assert code == 0 and "round  2" in resumed and "pretraining" not in resumed
+    code, _, _ = deccs(*command, tmp_path / "straight")
+    assert code == 0
+    for name in ("labels.csv", "embedding.npy"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+
+
+def test_results_that_cannot_be_written_do_not_cost_the_fit(place, run, tmp_path, monkeypatch):
+    """A full disk, say: the state stays until the results are there, and the same command writes them."""
+    command = [
+        "fit",
+        place / "train.csv",
+        "--config",
+        place / "fit.toml",
+        "--out",
+        tmp_path / "run",
+    ]
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            np, "save", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+        )
+        code, _, err = deccs(*command)
+    assert code == 1 and "No space left" in err and "the same command goes on from there" in err
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["checkpoint"]
+    code, _, err = deccs(*command)
+    assert code == 0 and "pretraining" not in err
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(runs.RESULTS)
+    assert (tmp_path / "run" / "labels.csv").read_bytes() == (run / "labels.csv").read_bytes()
+
+
+def test_help_and_completion_do_not_wait_for_torch():
+    """The shell asks at every press of the key."""
+    look = "import sys, deccs, deccs.cli; print(*{'torch', 'sklearn', 'numpy'} & set(sys.modules))"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", look], capture_output=True, text=True, check=True
+        ).stdout
+        == "\n"
+    )
+
+
+def test_all_names_of_the_package_are_there():
+    import deccs as package
+
+    for name in package.__all__:
+        assert getattr(package, name) is not None and name in dir(package)
+    with pytest.raises(AttributeError, match="module 'deccs' has no attribute 'DECC'"):
+        package.DECC

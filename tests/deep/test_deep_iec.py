@@ -1,0 +1,127 @@
+"""IEC: its closed form by hand and by brute force, its members, and the contract of the deep methods."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from deccs.consensus.partitions import distinct_rows
+from deccs.data.scaling import fit_scaler
+from deccs.deep.base_partitions import kmeans_ensemble, membership, nearest_centres
+from deccs.deep.iec import IEC, denoising_map, principal_part, stacked_maps, with_constant
+from deccs.labels import canonical
+
+QUICK = {"n_clusters": 3, "n_partitions": 8, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def fitted(blobs):
+    return IEC(**QUICK).fit(blobs.X)
+
+
+def one_hot(n_points=60, clusters=(2, 3, 4), seed=0):
+    """Memberships of random labels with the constant one: (n_points, 9 + 1)."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(max(clusters), size=n_points)
+    labels = np.stack(
+        [(first + (rng.random(n_points) < 0.3)) % k for k in clusters], axis=1
+    )  # members agree often
+    return np.hstack([membership(labels, np.array(clusters)).toarray(), np.ones((n_points, 1))])
+
+
+def test_the_closed_form_by_hand():
+    """One cluster that holds 3 of 4 points, lost with chance 1/2.
+
+    Scatter [[3, 3], [3, 4]]. Q = [[3/2, 3/2], [3/2, 4]] and P = [3/2, 3]; P Q^-1 = [2/5, 3/5].
+    """
+    scatter = with_constant(np.array([[3.0]]), n_points=4)
+    assert_array_equal(scatter, [[3, 3], [3, 4]])
+    assert_allclose(denoising_map(scatter, noise=0.5), [[0.4, 0.6]])
+
+
+def test_the_closed_form_is_the_limit_of_least_squares_on_noisy_copies():
+    H = one_hot()  # (60, 10)
+    noise, copies = 0.3, 1_000
+    kept = np.random.default_rng(1).random((copies, *H.shape)) > noise  # (1000, 60, 10)
+    kept[..., -1] = True  # the constant is never lost
+    noisy = (H * kept).reshape(-1, H.shape[1])  # 60,000 rows
+    brute, *_ = np.linalg.lstsq(noisy, np.tile(H[:, :-1], (copies, 1)), rcond=None)
+    # Weights are off by about 1 / sqrt(60,000) = 0.004; five times that is allowed.
+    assert_allclose(denoising_map(H.T @ H, noise), brute.T, atol=0.02)
+
+
+def test_hardly_any_noise_leaves_everything_as_it_is():
+    H = one_hot()
+    assert_allclose(H @ denoising_map(H.T @ H, noise=1e-7).T, H[:, :-1], atol=1e-4)
+
+
+def test_a_layer_is_the_closed_form_on_the_rows_the_layer_before_gives():
+    H = one_hot()
+    first, second = stacked_maps(H.T @ H, noise=0.2, n_layers=2)
+    hidden = np.hstack(
+        [H @ first.T, np.ones((len(H), 1))]
+    )  # the rows themselves, not their scatter
+    assert_allclose(H @ second.T, hidden @ denoising_map(hidden.T @ hidden, 0.2).T, atol=1e-9)
+
+
+def test_the_principal_part_keeps_the_distances_of_all_layers_side_by_side():
+    H = one_hot()
+    scatter = H.T @ H
+    maps = stacked_maps(scatter, noise=0.2, n_layers=3)
+    side_by_side = np.hstack([H @ weights.T for weights in maps])  # (60, 27)
+    part = H[:, :-1] @ principal_part(maps, scatter, share=1 - 1e-12)
+    assert part.shape[1] <= 9
+    distances = lambda Z: np.square(Z[:, None] - Z[None]).sum(axis=2)  # noqa: E731
+    assert_allclose(distances(part), distances(side_by_side), atol=1e-9)
+    assert principal_part(maps, scatter, share=0.5).shape[1] < part.shape[1]
+
+
+def test_the_scatter_is_the_overlaps_of_the_distinct_rows(fitted):
+    rows = distinct_rows(fitted.base_partitions_)
+    H = membership(
+        fitted.base_partitions_.T, rows.n_clusters
+    ).toarray()  # (n_points, D), point by point
+    assert len(rows) < len(H)
+    assert_array_equal(rows.overlaps, H.T @ H)
+    assert_array_equal(rows.membership.toarray()[rows.row_of], H)
+
+
+def test_members_differ_in_their_numbers_of_clusters_and_know_new_points(blobs):
+    scaler = fit_scaler(blobs.X)
+    ensemble, labels = kmeans_ensemble(blobs.X, scaler, n_members=12, fewest=3, most=6, root=0)
+    sizes = [len(centres) for centres in ensemble.centres]
+    assert set(sizes) <= {3, 4, 5, 6} and len(set(sizes)) > 1
+    assert all((canonical(own) == own).all() for own in labels)
+    X = blobs.X + 1e-3
+    slow = np.square(scaler(X)[:, None] - ensemble.centres[5][None]).sum(axis=2).argmin(axis=1)
+    (nearest,) = nearest_centres(X, scaler, ensemble.centres)
+    assert_array_equal(nearest[:, 5], slow)
+    (H,) = ensemble.memberships(X, scaler)
+    assert_array_equal(H.sum(axis=1), np.full(len(X), 12))  # one cluster of each member
+
+
+def test_a_point_between_two_centres_has_the_same_one_alone_as_among_many():
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(5, 30))
+    X = (centres[[1, 2, 1]] + centres[[3, 4, 4]]) / 2 + np.zeros(
+        (3, 1)
+    )  # in the middle, but for the last digit
+    X = np.repeat(X, 40, axis=0)
+    scaler = fit_scaler(X, None)
+    (together,) = nearest_centres(X, scaler, [centres])
+    alone = np.concatenate([next(nearest_centres(row[None], scaler, [centres])) for row in X])
+    assert_array_equal(together, alone)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1, got 0"),
+        ({"n_clusters": 1_000}, "n_clusters=1000 is more than the number of points"),
+        ({"n_partitions": 0}, "n_partitions must be a whole number of at least 1, got 0"),
+        ({"n_layers": 0}, "n_layers must be a whole number of at least 1, got 0"),
+        ({"noise": 1.0}, "noise is a chance between 0 and 1, got 1.0"),
+    ],
+)
+def test_errors_say_what_was_given(blobs, changes, message):
+    with pytest.raises(ValueError, match=message):
+        IEC(**(QUICK | changes)).fit(blobs.X)

@@ -1,0 +1,417 @@
+import base64
+import json
+import re
+import tomllib
+from html.parser import HTMLParser
+from io import BytesIO
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from matplotlib.image import imread
+from sklearn.decomposition import PCA
+
+from deccs.labels import align_labels
+from deccs.report import clusters, points, write_report
+from deccs.report.page import part
+from tests.helpers.report_stand_in import StandIn, blobs_with_labels
+
+VOID = {"meta", "link", "input", "img", "br"}
+NASTY = "</script><b>bold</b><img src=x onerror='window.harmed=1'>{{data}}"
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, texts by id of the element, and whether every tag is closed in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.open, self.texts, self.cells = [], [], {}, []
+        self.feed(text)
+        self.close()
+        assert not self.open, f"left open: {self.open}"
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID and tag != "path":
+            self.open.append((tag, dict(attrs).get("id")))
+
+    def handle_endtag(self, tag):
+        if tag == "path":
+            return
+        assert self.open.pop()[0] == tag
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        if self.open and self.open[-1][1]:
+            self.texts[self.open[-1][1]] = self.texts.get(self.open[-1][1], "") + data
+        if self.open and self.open[-1][0] in ("td", "th", "option", "h1", "button"):
+            self.cells.append(data)
+
+    @property
+    def data(self):
+        return json.loads(self.texts["data"])
+
+    def of(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def unpack(array):
+    return np.frombuffer(base64.b64decode(array["data"]), f"<{array['type']}")
+
+
+def places(frame):
+    steps = unpack(frame["xy"]).reshape(-1, 2)
+    return np.array(frame["low"]) + steps / 65_535 * frame["size"]
+
+
+def report(tmp_path, model, X, **options):
+    write_report(model, X, tmp_path / "report.html", **options)
+    return Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def stand_in():
+    X = blobs_with_labels(300, 10, 3)
+    return StandIn().fit(X, sample_size=100), X
+
+
+# ---- what the page holds
+
+
+def test_a_real_model_comes_back_from_its_page(tmp_path, fitted, blobs):
+    data = report(tmp_path, fitted, blobs.X).data
+    assert (unpack(data["labels"]) == fitted.labels_).all()
+    for said, member in zip(fitted.members_predict(blobs.X), data["members"], strict=True):
+        assert (unpack(member["labels"]) == said).all()
+    confidence, scale = fitted.consensus_confidence(blobs.X), data["confidence"]
+    read = scale["low"] + unpack(scale["values"]) / 65_534 * (scale["high"] - scale["low"])
+    assert read == pytest.approx(confidence, abs=1e-4)
+
+    *rounds, result = data["frames"]
+    assert result["places"] is None and result["name"] == "Result, all points"
+    assert places(result) == pytest.approx(
+        fitted.transform(blobs.X), abs=result["size"] / 65_000
+    )  # 2-D: as it is
+    for this, frame in zip(fitted.rounds_, rounds, strict=True):
+        assert (unpack(frame["places"]) == this.sample).all()
+        assert places(frame) == pytest.approx(this.Z, abs=frame["size"] / 65_000)
+        for name, partition in zip(this.member_names, this.base_partitions, strict=True):
+            wanted = align_labels(partition, fitted.labels_[this.sample])
+            assert (unpack(frame["members"][name]) == np.where(wanted < 0, 255, wanted)).all()
+
+
+def test_ten_dimensions_are_drawn_by_one_pca_for_all_rounds(tmp_path, stand_in):
+    model, X = stand_in
+    data = report(tmp_path, model, X).data
+    pca = PCA(2).fit(X[:, :-1])
+    signs = np.where(pca.components_[[0, 1], np.abs(pca.components_).argmax(1)] < 0, -1, 1)
+    assert places(data["frames"][-1]) == pytest.approx(pca.transform(X[:, :-1]) * signs, abs=0.01)
+    first = model.rounds_[0]
+    assert places(data["frames"][0]) == pytest.approx(pca.transform(first.Z) * signs, abs=0.01)
+
+
+def test_a_member_left_out_or_without_labels_and_other_names_of_the_same_clusters(
+    tmp_path, stand_in
+):
+    model, X = stand_in
+    frames = report(tmp_path, model, X).data["frames"]
+    assert [list(frame["members"]) for frame in frames[:-1]] == [
+        ["kmeans", "ward", "fine"],
+        ["kmeans", "ward"],
+        ["kmeans", "ward", "fine"],
+    ]
+    sample = model.rounds_[0].sample
+    assert (
+        unpack(frames[0]["members"]["kmeans"]) == model.labels_[sample]
+    ).all()  # was numbered otherwise
+    assert (unpack(frames[0]["members"]["ward"])[:2] == 255).all()  # -1: no label
+    assert unpack(frames[0]["members"]["fine"]).max() == 3  # four clusters, the others 3
+
+
+def test_one_cluster_and_one_dimension(tmp_path):
+    X = np.column_stack([np.arange(20.0), np.zeros(20)])
+    page = report(tmp_path, StandIn().fit(X), X)
+    assert set(unpack(page.data["labels"])) == {0}
+    assert places(page.data["frames"][-1]) == pytest.approx(
+        np.column_stack([np.arange(20), np.zeros(20)]), abs=0.01
+    )
+    assert "In no column does its mean differ" in (tmp_path / "report.html").read_text()
+
+
+def test_more_points_than_may_be_drawn(tmp_path):
+    X = blobs_with_labels(1_000, 2, 3)
+    model = StandIn().fit(X, sample_size=200)
+    page = report(tmp_path, model, X, max_points=300, ids=[f"n{row}" for row in range(1_000)])
+    rows = unpack(page.data["rows"])
+    assert page.data["points"] == len(rows) == 300 and (np.diff(rows.astype(int)) > 0).all()
+    assert page.data["ids"] == [f"n{row}" for row in rows]
+    assert (unpack(page.data["labels"]) == model.labels_[rows]).all()
+    for this, frame in zip(model.rounds_, page.data["frames"], strict=False):
+        drawn = rows[unpack(frame["places"])]
+        assert len(drawn) == 50 and set(drawn) <= set(this.sample)  # half of 300 for three rounds
+        assert places(frame) == pytest.approx(X[drawn, :2] * (this.number + 1), abs=0.01)
+    text = (tmp_path / "report.html").read_text()
+    assert "300 of 1,000 points are drawn" in text and "1,000</dd>" in text
+
+
+def test_tsne_is_of_the_result_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(points, "MOST_TSNE", 40)
+    X = blobs_with_labels(60, 4, 2)
+    page = report(tmp_path, StandIn().fit(X), X, projection="tsne")
+    shown = unpack(page.data["frames"][-1]["places"])
+    assert len(shown) == 40 == len(places(page.data["frames"][-1]))
+    go = {int(button["data-point"]) for button in page.of("button") if "data-point" in button}
+    assert go <= set(shown.tolist())  # no way to what is not there
+
+
+def test_the_least_certain_points_come_first(tmp_path, stand_in):
+    model, X = stand_in
+    cells = report(tmp_path, model, X, ids=[f"person {row}" for row in range(300)]).cells
+    named = [cell for cell in cells if cell.startswith("person")]
+    assert named == [f"person {row}" for row in range(299, 279, -1)]
+
+
+def test_columns_to_colour_by(tmp_path, stand_in):
+    model, X = stand_in
+    words = np.array(["b", "a", None] * 100, dtype=object)
+    words[0] = "a"
+    numbers = np.where(np.arange(300) == 7, np.nan, np.arange(300.0))
+    data = report(
+        tmp_path,
+        model,
+        X,
+        columns={
+            "words": words,
+            "numbers": numbers,
+            "codes": np.arange(300) % 3 * 10,
+            "many": np.arange(300).astype(str),
+        },
+    ).data
+    by_name = {column["name"]: column for column in data["columns"]}
+    assert by_name["words"]["names"] == ["a", "b"]  # 101 and 99 of them
+    assert unpack(by_name["words"]["labels"])[:6].tolist() == [0, 0, 255, 1, 0, 255]
+    codes = unpack(by_name["numbers"]["values"])
+    assert codes[7] == 65_535 and (codes[0], codes[-1]) == (0, 65_534)
+    assert by_name["codes"]["names"] == ["0", "10", "20"]
+    assert len(by_name["many"]["names"]) == 48 and by_name["many"]["names"][-1] == "253 others"
+
+
+def test_more_labels_than_a_byte_can_tell():
+    labels = np.array([-1, 0, 254, 300])
+    assert unpack(points.packed_labels(labels)).tolist() == [65_535, 0, 254, 300]
+    assert unpack(points.packed_labels(labels[:3])).tolist() == [255, 0, 254]
+
+
+# ---- numbers by hand
+
+
+def test_standardised_differences_by_hand():
+    # Column 0: mean 3, deviations -3 -1 1 3, variance 20/4 = 5. Means of the halves 1 and 5: -2 and 2 over sqrt(5).
+    # Column 1 never changes; cluster 2 has no point.
+    X = np.array([[0, 7.3], [2, 7.3], [4, 7.3], [6, 7.3]])
+    found = clusters.differences(X, np.array([0, 0, 1, 1]), 3)
+    step = 2 / np.sqrt(5)
+    assert found.standardised == pytest.approx(np.array([[-step, 0], [step, 0], [0, 0]]))
+    assert found.sizes.tolist() == [2, 2, 0] and (found.lowest, found.highest) == (0, 7.3)
+
+
+def test_differences_by_blocks_and_of_sparse_rows_are_the_same(monkeypatch):
+    X = np.random.default_rng(0).poisson(0.5, (50, 4)).astype(float)
+    labels = np.arange(50) % 3
+    whole = clusters.differences(X, labels, 3).standardised
+    monkeypatch.setattr(clusters, "BLOCK", 7)
+    assert clusters.differences(X, labels, 3).standardised == pytest.approx(whole)
+    assert clusters.differences(sp.csr_array(X), labels, 3).standardised == pytest.approx(whole)
+
+
+def test_the_features_named_are_those_that_differ(tmp_path):
+    X = np.column_stack(
+        [np.tile([0.0, 1.0], 20), np.repeat([0.0, 10.0], 20), np.repeat([0, 1], 20)]
+    )
+    page = report(tmp_path, StandIn().fit(X), X, feature_names=["noise", "height", "group"])
+    text = (tmp_path / "report.html").read_text()
+    cards = text.split('<article class="card">')[1:]
+    assert len(cards) == 2
+    assert "height" in cards[0] and "noise" not in cards[0]  # no difference, no row
+    assert "-1.00" in cards[0] and "+1.00" in cards[1]  # mean 0 of 5, deviation 5
+    assert "height" in page.cells
+
+
+def test_images_are_shown_by_mean_and_nearest(tmp_path):
+    X = np.array(
+        [[0, 0, 0, 0], [0, 2, 0, 0], [0, 1, 0, 0], [9, 10, 8, 1], [9, 10, 8, 1]], dtype=float
+    )
+    model = StandIn().fit(X)  # labels 0 0 0 1 1
+    images = report(tmp_path, model, X, image_shape=(2, 2)).of("img")
+    assert [image["alt"] for image in images[:4]] == [
+        "Mean image of cluster 0",
+        *(f"row {row}, near the centre of cluster 0" for row in (2, 0, 1)),
+    ]
+    mean = imread(BytesIO(base64.b64decode(images[0]["src"].split(",")[1])))
+    assert np.round(mean * 255) == pytest.approx(
+        np.array([[0, 26], [0, 0]])
+    )  # 1 of 10 in 255 grey steps
+
+
+def test_large_images_are_made_small():
+    image = imread(BytesIO(clusters.as_png(np.arange(200.0 * 100).reshape(200, 100), 0, 20_000)))
+    assert image.shape == (50, 25)
+    assert image[0, 1] == pytest.approx(round(4 / 20_000 * 255) / 255)
+
+
+# ---- no harm, no network, for all readers
+
+
+def test_strings_from_outside_do_no_harm(tmp_path):
+    X = blobs_with_labels(40, 2, 2)
+    model = StandIn(note=NASTY).fit(X, member_names=(NASTY, "ward", "fine"))
+    page = report(
+        tmp_path,
+        model,
+        X,
+        title=NASTY,
+        ids=[NASTY] * 40,
+        feature_names=[NASTY, "x", "y"],
+        columns={NASTY: np.array([NASTY, "plain"] * 20)},
+    )
+    assert page.of("b") == [] and page.of("img") == []
+    assert len(page.of("script")) == 2
+    assert page.data["ids"][0] == NASTY and page.data["columns"][0]["name"] == NASTY
+    assert page.cells.count(NASTY) >= 4  # seen as they were written
+    assert all(not name.startswith("on") for _, attributes in page.elements for name in attributes)
+
+
+def test_nothing_is_fetched_and_only_the_page_s_own_script_may_run(tmp_path, stand_in):
+    page = report(tmp_path, *stand_in)
+    links = [
+        value
+        for _, attributes in page.elements
+        for name, value in attributes.items()
+        if name in ("src", "href")
+    ]
+    assert all(link.startswith(("data:", "#")) for link in links)
+    policy = next(meta["content"] for meta in page.of("meta") if "http-equiv" in meta)
+    assert "default-src 'none'" in policy and "script-src 'sha256-" in policy
+    for name in ("page.html", "page.css", "page.js"):
+        assert not re.search(
+            r"https?://(?!www\.w3\.org/2000/svg)|@import|url\(|fetch\(|XMLHttp", part(name)
+        )
+
+
+def test_everything_has_a_name_for_those_who_cannot_see_it(tmp_path, stand_in):
+    page = report(tmp_path, *stand_in)
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for _, attributes in page.elements:
+        for name in ("aria-labelledby", "aria-describedby", "for"):
+            assert attributes.get(name) is None or attributes[name] in ids
+    assert all(svg.get("aria-hidden") or svg.get("aria-label") for svg in page.of("svg"))
+    assert all("scope" in head for head in page.of("th"))
+    assert len(page.of("caption")) == len(page.of("table")) > 5
+    assert page.of("html") == [{"lang": "en"}]
+    assert any(attributes.get("aria-live") == "polite" for attributes in page.of("p"))
+
+
+def test_two_reports_are_the_same(tmp_path, stand_in):
+    for name in ("a", "b"):
+        write_report(*stand_in, tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize("theme", [0, 1])
+def test_colours_stand_out_and_stay_apart_for_the_colour_blind(theme):
+    pairs = dict(re.findall(r"--(\w+): light-dark\((#\w+, #\w+)\)", part("page.css")))
+    colours = {name: linear(pair.split(", ")[theme]) for name, pair in pairs.items()}
+    ground = colours["ground"]
+    palette = [colours[f"c{place}"] for place in range(8)]
+    assert min(contrast(each, ground) for each in palette) >= 3  # graphics, WCAG 1.4.11
+    for name in ("ink", "soft", "accent"):
+        assert (
+            min(contrast(colours[name], colours[under]) for under in ("ground", "surface")) >= 4.5
+        )
+    for vision in VISIONS:
+        assert (
+            min(
+                np.linalg.norm(lab(vision @ a) - lab(vision @ b))
+                for a, b in combinations(palette, 2)
+            )
+            > 18
+        )
+
+
+# Machado, Oliveira and Fernandes 2009: full sight, and none of one kind of cone.
+VISIONS = [
+    np.eye(3),
+    np.array([[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]),
+    np.array([[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]),
+    np.array([[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]]),
+]
+
+
+def linear(colour):
+    value = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+    return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(a, b):
+    dark, light = sorted(colour @ [0.2126, 0.7152, 0.0722] for colour in (a, b))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def lab(colour):
+    xyz = np.array(
+        [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    ) @ colour.clip(0, 1)
+    f = np.cbrt(np.maximum(xyz / [0.9505, 1, 1.089], 0.008856))
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ids": [1, 2]}, "ids must name each of the 300 points, got 2"),
+        (
+            {"columns": {"age": [1, 2, 3]}},
+            r"'age' must have one value per point, shape \(300,\); got shape \(3,\)",
+        ),
+        ({"feature_names": ["a"]}, "each of the 11 columns, got 1"),
+        ({"image_shape": (3, 4)}, r"height x width = 11 columns, got \(3, 4\)"),
+        ({"max_points": 0}, "max_points must be a whole number of at least 1, got 0"),
+        ({"projection": "umap"}, "projection must be 'pca' or 'tsne', got 'umap'"),
+    ],
+)
+def test_wrong_arguments_are_named_and_nothing_is_written(tmp_path, stand_in, options, message):
+    with pytest.raises(ValueError, match=message):
+        write_report(*stand_in, tmp_path / "report.html", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_data_than_that_of_the_fit_is_refused(tmp_path, stand_in):
+    model, X = stand_in
+    with pytest.raises(ValueError, match="fitted on, 300 rows; got shape"):
+        write_report(model, X[:10], tmp_path / "report.html")
+    with pytest.raises(ValueError, match="in the same order"):
+        write_report(model, X[::-1], tmp_path / "report.html")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        write_report(model, X, tmp_path / "nowhere" / "report.html")
+
+
+def test_a_report_that_fails_leaves_the_old_one(tmp_path, stand_in, monkeypatch):
+    (tmp_path / "report.html").write_text("old")
+    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        write_report(*stand_in, tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_page_s_files_are_in_the_package():
+    with (Path(__file__).parents[2] / "pyproject.toml").open("rb") as file:
+        listed = tomllib.load(file)["tool"]["setuptools"]["package-data"]["deccs"]
+    assert {"report/page.html", "report/page.css", "report/page.js"} <= set(listed)

@@ -1,0 +1,320 @@
+"""The report in a real browser. Debian: apt-get install chromium chromium-driver."""
+
+import json
+import shutil
+import tempfile
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from deccs.report import write_report
+from tests.helpers.report_stand_in import StandIn, blobs_with_labels
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium: pip install selenium")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER),
+    reason="no browser: the report is not tried in one (chromium and chromedriver)",
+)
+
+SWITCHES = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-dev-shm-usage",
+    "--window-size=1280,900",
+]
+NASTY = "</script><b>x</b><img src=x onerror='window.harmed=1'>"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from selenium.webdriver.chrome.service import Service
+
+    profile = tempfile.mkdtemp()
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for switch in [*SWITCHES, f"--user-data-dir={profile}"]:
+        options.add_argument(switch)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield driver
+    driver.quit()
+    shutil.rmtree(profile, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """A small page with everything in it, and one of 70,000 points in 20 clusters."""
+    folder = tmp_path_factory.mktemp("report")
+    X = blobs_with_labels(400, 5, 3)
+    model = StandIn(note=NASTY).fit(X, sample_size=150, member_names=("kmeans", NASTY, "fine"))
+    write_report(
+        model,
+        X,
+        folder / "small.html",
+        title=NASTY,
+        ids=[f"p{row}" for row in range(400)],
+        columns={NASTY: np.array([NASTY, "plain"] * 200), "weight": X[:, 0]},
+    )
+    X = blobs_with_labels(70_000, 10, 20)
+    write_report(StandIn().fit(X, n_rounds=11, sample_size=5_600), X, folder / "large.html")
+    return folder
+
+
+@pytest.fixture
+def small(browser, pages):
+    return opened(browser, pages / "small.html")
+
+
+def opened(browser, path):
+    for kind in ("browser", "performance"):
+        browser.get_log(kind)  # what was before
+    emulate(browser, 1280, 900)
+    browser.get(path.as_uri())
+    return browser
+
+
+def emulate(browser, width, height, **media):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500},
+    )
+    features = {
+        "prefers-color-scheme": "light",
+        "prefers-reduced-motion": "no-preference",
+        **{name.replace("_", "-"): value for name, value in media.items()},
+    }
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": name, "value": value} for name, value in features.items()]},
+    )
+
+
+def drawing(browser):
+    """The picture as drawn, when all that was asked for has been."""
+    return browser.execute_async_script("""
+        const done = arguments[0], url = () => document.getElementById("points").toDataURL();
+        requestAnimationFrame(() => requestAnimationFrame(() => done(url())));""")
+
+
+def put(browser, element, value, event):
+    browser.execute_script(
+        """
+        const element = document.getElementById(arguments[0]);
+        element.value = arguments[1];
+        element.dispatchEvent(new Event(arguments[2]));""",
+        element,
+        value,
+        event,
+    )
+
+
+def text(browser, element):
+    return browser.execute_script(
+        "return document.getElementById(arguments[0]).textContent", element
+    )
+
+
+def click(browser, selector):
+    browser.execute_script("document.querySelector(arguments[0]).click()", selector)
+
+
+def assert_quiet(browser):
+    """No word on the console, and nothing asked of any network."""
+    assert browser.get_log("browser") == []
+    assert (
+        browser.execute_script(
+            "return performance.getEntriesByType('resource').map(each => each.name)"
+        )
+        == []
+    )
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [
+        event["params"]["request"]["url"]
+        for event in events
+        if event["method"] == "Network.requestWillBeSent"
+    ]
+    assert asked and all(url.startswith(("file:", "data:")) for url in asked)
+
+
+def test_70_000_points_open_within_two_seconds_and_a_few_megabytes(browser, pages):
+    assert (pages / "large.html").stat().st_size < 4e6
+    times = []
+    for _ in range(3):  # the machine may be busy with other tests
+        opened(browser, pages / "large.html")
+        times.append(
+            browser.execute_script(
+                "return [Number(document.documentElement.dataset.ready), performance.timing.loadEventEnd"
+                " - performance.timing.navigationStart]"
+            )
+        )
+    ready, loaded = min(times, key=max)
+    print(f"first picture after {ready} ms, page loaded after {loaded} ms")
+    assert 0 < ready < 2_000 and loaded < 2_000
+    assert "70,000 points" in text(browser, "frame")
+    assert_quiet(browser)
+
+
+def test_the_slider_changes_the_drawing_and_comes_back(small):
+    last = drawing(small)
+    seen = []
+    for number in range(4):
+        put(small, "round", number, "input")
+        seen.append(drawing(small))
+        if number < 3:
+            assert text(small, "frame").startswith(f"Round {number}") and "150 points" in text(
+                small, "frame"
+            )
+    # The stand-in's rounds draw other samples; the last position is the result.
+    assert len(set(seen)) == 4 and seen[-1] == last
+    assert text(small, "frame") == "Result, all points (400 points)"
+    assert_quiet(small)
+
+
+def test_each_colour_changes_the_drawing_and_the_legend(small):
+    choices = small.execute_script(
+        "return [...document.getElementById('colour').options].map(each => each.value)"
+    )
+    assert choices == [
+        "cluster",
+        "confidence",
+        "member:0",
+        "member:1",
+        "member:2",
+        "column:0",
+        "column:1",
+    ]
+    seen = {}
+    for choice in choices:
+        put(small, "colour", choice, "change")
+        seen[choice] = drawing(small)
+    assert (
+        seen["cluster"] == seen["member:0"] == seen["member:1"]
+    )  # the same clusters, the same colours
+    others = [seen[choice] for choice in choices if choice not in ("member:0", "member:1")]
+    assert len(set(others)) == 5
+    assert text(small, "legend").startswith("-")  # the lowest weight
+    put(small, "round", 1, "input")
+    put(small, "colour", "member:2", "change")
+    assert text(small, "frame").endswith("fine was left out") and "no label" in text(
+        small, "legend"
+    )
+    assert_quiet(small)
+
+
+def test_the_keyboard_goes_from_point_to_point_and_zooms(small):
+    from selenium.webdriver.common.keys import Keys
+
+    scatter = small.find_element("id", "over")
+    whole = drawing(small)
+    said = []
+    for key in [Keys.ARROW_RIGHT, Keys.ARROW_LEFT, Keys.ARROW_UP]:
+        scatter.send_keys(key)
+        said.append(text(small, "said"))
+    assert all(
+        ", cluster " in each and ", confidence 0." in each and each.startswith("p") for each in said
+    )
+    assert all(before != after for before, after in pairwise(said))
+    scatter.send_keys("+")
+    assert drawing(small) != whole
+    scatter.send_keys("0")
+    assert drawing(small) == whole
+    scatter.send_keys(Keys.SHIFT + Keys.ARROW_LEFT)
+    assert drawing(small) != whole
+    assert_quiet(small)
+
+
+def test_the_pointer_looks_drags_and_zooms(small):
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
+
+    scatter = small.find_element("id", "over")
+    click(small, ".go")  # p399, the least certain, into the middle
+    assert text(small, "said").startswith("p399, cluster")
+    small.execute_script("document.activeElement.blur()")
+    assert text(small, "said") == ""
+    for attempt in range(20):  # a busy browser may miss a move
+        ActionChains(small).move_to_element_with_offset(scatter, 2, 2 - attempt % 2).perform()
+        drawing(small)
+        if text(small, "said"):
+            break
+    assert text(small, "said").startswith("p399, cluster") and "p399" in text(small, "tip")
+    before = drawing(small)
+    ActionChains(small).click_and_hold(scatter).move_by_offset(60, 30).release().perform()
+    dragged = drawing(small)
+    assert dragged != before
+    ActionChains(small).scroll_from_origin(ScrollOrigin.from_element(scatter), 0, -200).perform()
+    assert drawing(small) != dragged
+    click(small, "#all")
+    assert drawing(small) not in (before, dragged)
+    assert_quiet(small)
+
+
+def test_a_point_is_found_by_its_id(small):
+    put(small, "wanted", "p17", "input")
+    click(small, "#find button")
+    assert text(small, "said").startswith("p17, ")
+    put(small, "wanted", "nobody", "input")
+    click(small, "#find button")
+    assert text(small, "said") == "No point drawn is called nobody."
+
+
+def test_the_legend_shows_some_clusters_only(small):
+    whole = drawing(small)
+    click(small, "#legend button")
+    assert drawing(small) != whole
+    assert (
+        small.execute_script("return document.querySelector('#legend button').ariaPressed")
+        == "true"
+    )
+    click(small, "#legend button")
+    assert drawing(small) == whole
+
+
+def test_dark_by_the_system_and_by_the_switch(small):
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    light, drawn = small.execute_script(ground), drawing(small)
+    emulate(small, 1280, 900, prefers_color_scheme="dark")
+    dark = small.execute_script(ground)
+    assert (light, dark) == ("rgb(255, 255, 255)", "rgb(21, 24, 28)") and drawing(small) != drawn
+    click(small, "#theme")
+    assert small.execute_script(ground) == light and drawing(small) == drawn
+    assert_quiet(small)
+
+
+def test_a_phone_has_no_sideways_scroll_and_less_motion_is_kept_to(small):
+    emulate(small, 390, 844, prefers_reduced_motion="reduce")
+    wide, plot = small.execute_script(
+        "return [document.documentElement.scrollWidth, document.getElementById('plot').clientWidth]"
+    )
+    assert plot > 300
+    assert wide <= 390, (
+        small.execute_script("""
+        const inside = (each) => each.closest(".wide") && !each.matches(".wide");
+        return [...document.querySelectorAll("main *, header *")].filter((each) => !inside(each)
+            && each.getBoundingClientRect().right > 391).map((each) => each.outerHTML.slice(0, 90))""")
+    )
+    assert (
+        small.execute_script("return getComputedStyle(document.documentElement).scrollBehavior")
+        == "auto"
+    )
+
+
+def test_strings_from_outside_do_no_harm(small):
+    for choice in ("member:1", "column:0"):
+        put(small, "colour", choice, "change")
+    assert NASTY in text(small, "legend")
+    assert small.execute_script(
+        "return window.harmed === undefined && !document.querySelector('b, main img')"
+    )
+    assert small.title == NASTY
+    assert_quiet(small)

@@ -1,0 +1,108 @@
+"""Linear heads: padding, learning, and the standardisation folded into them."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+
+from deccs.rounds import classifiers as module
+from deccs.rounds.classifiers import Classifiers, classify
+
+
+@pytest.fixture
+def points():
+    """120 points in three blobs far from 0 and on two scales; members of 3 and 2 clusters."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 120)
+    centres = np.array([[100, 0.0], [110, 0.02], [120, -0.02]])
+    Z = centres[y] + rng.normal(size=(120, 2)) * [0.5, 0.001]
+    labels = np.stack([y, y > 0], axis=1).astype(np.int64)
+    return torch.tensor(Z, dtype=torch.float32), torch.tensor(labels)
+
+
+def learn(Z, labels, seed=0, max_steps=200, **settings):
+    places = torch.arange(len(Z))
+    generator = torch.Generator().manual_seed(seed)
+    return classify(
+        Z, labels, places[::2], places[1::2], generator, max_steps=max_steps, **settings
+    )
+
+
+def test_forward_is_one_product_per_member():
+    heads = Classifiers(2, torch.tensor([[True, True, False], [True, True, True]]))
+    with torch.no_grad():
+        heads.weight.copy_(torch.arange(12.0).view(2, 3, 2))
+        heads.bias.copy_(torch.arange(6.0).view(2, 3))
+    z = torch.tensor([[1.0, 2.0], [3.0, 5.0]])
+    for i, point in enumerate(z):
+        for member in range(2):
+            expected = heads.weight[member] @ point + heads.bias[member]
+            assert_allclose(heads(z)[i, member].detach(), expected.detach())
+
+
+def test_a_padded_cluster_is_never_predicted(points):
+    Z, labels = points
+    heads = learn(Z, labels)
+    assert heads.n_clusters == [3, 2]
+    anywhere = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0)) * 1e4
+    with torch.no_grad():
+        assert heads(anywhere)[:, 1].argmax(1).max() == 1
+        assert_array_equal(heads(anywhere).softmax(2)[:, 1, 2], 0)
+        assert heads(anywhere)[:, 0].argmax(1).max() == 2  # the head that has three uses them
+
+
+def test_separable_blobs_are_learned(points):
+    Z, labels = points
+    assert_array_equal(learn(Z, labels)(Z).detach().argmax(2), labels)
+
+
+def test_noise_is_not_learned(points):
+    """A third of the labels of one member are noise: the rest decides."""
+    Z, labels = points
+    partly = labels.clone()
+    partly[::3, 1] = -1
+    assert_array_equal(learn(Z, partly)(Z).detach().argmax(2), labels)
+
+
+def test_folded_heads_equal_the_heads_on_standardised_columns(points, monkeypatch):
+    Z, labels = points
+    unfolded = []
+
+    class Watched(module.Best):
+        def restore(self):
+            super().restore()
+            unfolded.append(self.modules[0].state_dict()["weight"].clone())
+            unfolded.append(self.modules[0].state_dict()["bias"].clone())
+
+    monkeypatch.setattr(module, "Best", Watched)
+    heads = learn(Z, labels)
+    weight, bias = unfolded
+    standard = (Z - Z.mean(0)) / Z.std(0)  # (n_points, n_latent)
+    expected = torch.einsum("nd,mkd->nmk", standard, weight) + bias
+    assert_allclose(
+        heads(Z).detach()[:, 0], expected[:, 0], atol=2e-2
+    )  # digits of z near 100 in float32
+    assert_array_equal(heads(Z).detach().argmax(2), expected.argmax(2))
+
+
+def test_a_constant_column_does_no_harm(points):
+    Z, labels = points
+    Z = torch.cat([Z, torch.full((len(Z), 1), 7.0)], dim=1)
+    logits = learn(Z, labels)(Z).detach()
+    assert torch.isfinite(logits).all()
+    assert_array_equal(logits.argmax(2), labels)
+
+
+def test_same_seed_same_bits(points):
+    first, again, other = learn(*points), learn(*points), learn(*points, seed=1, batch_size=16)
+    assert torch.equal(first.weight, again.weight)
+    assert not torch.equal(first.weight, other.weight)
+
+
+def test_the_weights_with_the_least_held_out_loss_stay(points):
+    """Held-out labels are the train labels turned round: every step makes it worse, so little is learned."""
+    Z, labels = points
+    wrong = labels.clone()
+    wrong[1::2] = torch.tensor([2, 1]) - labels[1::2]  # 0 <-> 2 and 0 <-> 1
+    heads, first_only = (learn(Z, wrong, check_every=1, max_steps=steps) for steps in (50, 1))
+    assert torch.equal(heads.weight, first_only.weight)

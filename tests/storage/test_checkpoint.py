@@ -1,0 +1,318 @@
+"""Checkpoints: a fit that was stopped or killed goes on, and ends with the same bits as one straight run."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+from sklearn.cluster import KMeans
+from sklearn.mixture import GaussianMixture
+from torch import nn
+
+import deccs
+from deccs import DECCS, Pretraining
+from deccs.storage import CheckpointError, ModelFileError, checkpoints
+from deccs.storage.checkpoints import FolderCheckpoint, as_fact, fingerprint
+
+MEMBERS = [("km", KMeans(3, n_init=2)), ("gm", GaussianMixture(3)), ("five", KMeans(5, n_init=2))]
+BASE = {
+    "members": MEMBERS,
+    "n_rounds": 3,
+    "n_init": 1,
+    "n_steps": 8,
+    "layers": (8, 2),
+    "random_state": 0,
+    "pretraining": Pretraining(epochs=6, batch_size=32),
+}
+SETTINGS = {
+    "two starts": {"n_init": 2, "n_rounds": 2},
+    "plateau, dropout": {
+        "dropout": 0.2,
+        "pretraining": Pretraining(epochs=6, batch_size=32, schedule="plateau"),
+    },
+    "large network, layer by layer": {
+        "layers": (150, 100, 2),
+        "pretraining": Pretraining(epochs=3, batch_size=64, layerwise_epochs=2),
+    },
+    "tiny network, layer by layer": {
+        "layers": (8, 5, 2),
+        "pretraining": Pretraining(epochs=3, batch_size=64, layerwise_epochs=2),
+    },
+    "search": {
+        "n_rounds": 0,
+        "pretraining_grid": {"layers": [(8, 2), (6, 3)], "learning_rate": [1e-3, 1e-2]},
+    },
+    "patience": {
+        "n_rounds": 0,
+        "pretraining": Pretraining(
+            epochs=40, batch_size=32, schedule="plateau", patience=2, learning_rate=0.05
+        ),
+    },
+    "own modules": {
+        "autoencoder": (
+            nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 2)),
+            nn.Linear(2, 4),
+        )
+    },
+    "stable at once": {"tolerance": 2.0},
+}
+
+
+class Stop(Exception):
+    pass
+
+
+class Stopper:
+    """Counts epochs and rounds, and stops the fit after so many."""
+
+    def __init__(self, after=None):
+        self.after, self.seen = after, 0
+
+    def on_epoch(self, epoch):
+        self.count()
+
+    def on_round(self, finished):
+        self.count()
+
+    def count(self):
+        self.seen += 1
+        if self.seen == self.after:
+            raise Stop
+
+
+@pytest.fixture
+def at_every_epoch(monkeypatch):
+    monkeypatch.setattr(checkpoints, "LEAST_PAUSE", 0.0)
+    monkeypatch.setattr(checkpoints, "PAUSE_PER_COST", 0)
+
+
+def bits(model):
+    return [
+        model.labels_,
+        model.agreement_,
+        model.best_round_,
+        model.label_source_,
+        *model._cluster_names,
+        *(weight.numpy() for weight in model.autoencoder_.state_dict().values()),
+        *(weight.numpy() for weight in model.classifiers_.state_dict().values()),
+        *(
+            part
+            for done in model.rounds_
+            for part in (
+                done.number,
+                done.start,
+                done.sample,
+                done.Z,
+                done.base_partitions,
+                done.weights,
+                done.agreement,
+                done.consensus_weight,
+                *(vars(done.losses).values() if done.losses else ()),
+            )
+        ),
+    ]
+
+
+def assert_same_bits(one, other):
+    first, second = bits(one), bits(other)
+    assert len(first) == len(second)
+    for a, b in zip(first, second, strict=True):
+        assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_stopped_at_any_epoch_or_round_it_goes_on(name, blobs, tmp_path, at_every_epoch):
+    settings = BASE | SETTINGS[name]
+    counter = Stopper()
+    straight = DECCS(**settings, callbacks=[counter]).fit(blobs.X)
+    folder = tmp_path / "checkpoint"
+    rng = random.Random(name)
+    after, seen = 0, 0
+    while seen < counter.seen:  # after a few more epochs and rounds each time
+        after = rng.randint(3, 6)
+        stopper = Stopper(after)
+        try:
+            found = DECCS(**settings, callbacks=[stopper], checkpoint=folder).fit(blobs.X)
+            break
+        except Stop:
+            seen += after - 1
+            assert folder.is_dir()
+    else:
+        found = DECCS(**settings, checkpoint=folder).fit(blobs.X)
+    assert_same_bits(found, straight)
+    assert not folder.exists()
+
+
+def test_what_is_done_is_not_done_again(blobs, tmp_path, at_every_epoch):
+    counter = Stopper()
+    DECCS(**BASE, callbacks=[counter]).fit(blobs.X)
+    with pytest.raises(Stop):
+        DECCS(**BASE, callbacks=[Stopper(8)], checkpoint=tmp_path / "c").fit(
+            blobs.X
+        )  # 6 epochs, 2 rounds
+    rest = Stopper()
+    DECCS(**BASE, callbacks=[rest], checkpoint=tmp_path / "c").fit(blobs.X)
+    assert rest.seen == counter.seen - 8
+
+
+def test_a_seed_of_chance_is_taken_up(blobs, tmp_path):
+    settings = BASE | {"random_state": None}
+    with pytest.raises(Stop):
+        DECCS(**settings, callbacks=[Stopper(8)], checkpoint=tmp_path / "c").fit(blobs.X)
+    seed = FolderCheckpoint(tmp_path / "c").load("fit")["seed"]
+    found = DECCS(**settings, checkpoint=tmp_path / "c").fit(blobs.X)
+    assert_same_bits(found, DECCS(**(settings | {"random_state": seed})).fit(blobs.X))
+
+
+@pytest.fixture
+def stopped(blobs, tmp_path):
+    """The folder of a fit that was stopped after its second round."""
+    with pytest.raises(Stop):
+        DECCS(**BASE, callbacks=[Stopper(8)], checkpoint=tmp_path / "c").fit(blobs.X)
+    return tmp_path / "c"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_rounds": 4}, r"n_rounds \(3 there, 4 now\)"),
+        ({"random_state": 1}, r"seed \(0 there, 1 now\)"),
+        ({"members": [("km", KMeans(3)), *MEMBERS[1:]]}, "members"),
+        ({"pretraining": Pretraining(epochs=7, batch_size=32)}, "pretraining"),
+    ],
+)
+def test_other_settings_are_an_error_and_change_nothing(changes, message, stopped, blobs):
+    before = {path.name: path.read_bytes() for path in stopped.iterdir()}
+    with pytest.raises(
+        CheckpointError, match=f"another fit; what differs: {message}.*remove the folder"
+    ):
+        DECCS(**(BASE | changes), checkpoint=stopped).fit(blobs.X)
+    with pytest.raises(CheckpointError, match="data"):
+        DECCS(**BASE, checkpoint=stopped).fit(blobs.X + 1)
+    assert before == {path.name: path.read_bytes() for path in stopped.iterdir()}
+
+
+def test_what_has_no_effect_may_change(stopped, blobs):
+    DECCS(**BASE, checkpoint=stopped, n_jobs=1, callbacks=[Stopper()]).fit(blobs.X)
+
+
+def test_a_damaged_state_is_said(stopped, blobs):
+    path = stopped / "start-0-rounds.state.zip"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ModelFileError, match="cut short"):
+        DECCS(**BASE, checkpoint=stopped).fit(blobs.X)
+
+
+def test_a_fit_that_has_not_come_far_holds_up_no_other(blobs, tmp_path):
+    with pytest.raises(Stop):
+        DECCS(**BASE, callbacks=[Stopper(1)], checkpoint=tmp_path / "c").fit(blobs.X)
+    DECCS(**(BASE | {"n_rounds": 0}), checkpoint=tmp_path / "c").fit(blobs.X)
+
+
+def test_other_files_in_the_folder_stay(blobs, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    DECCS(**BASE, checkpoint=tmp_path).fit(blobs.X)
+    assert os.listdir(tmp_path) == ["notes.txt"]
+
+
+def test_a_state_costs_little_time(tmp_path, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: clock[0])
+    checkpoint = FolderCheckpoint(tmp_path)
+    saved = []
+
+    def write(*_):
+        saved.append(clock[0])
+        clock[0] += 1
+
+    monkeypatch.setattr(checkpoints.container, "write", write)
+    while clock[0] < 100:
+        clock[0] += 1
+        checkpoint.save_at_times("epoch", dict)
+    assert saved == [2, 33, 64, 95]  # after 2 seconds; then each takes 1 second, and 30 pass
+
+
+def test_fingerprints_tell_tables_apart():
+    X = np.arange(12.0).reshape(4, 3)
+    tables = [
+        X,
+        X.T,
+        X.reshape(3, 4),
+        X.astype(np.float32),
+        X + 1,
+        sp.csr_array(X),
+        sp.csr_array(X + 1),
+    ]
+    assert len({fingerprint(table) for table in tables}) == len(tables)
+    assert fingerprint(X) == fingerprint(np.asfortranarray(X))
+
+
+def test_facts_are_the_same_in_another_process():
+    class Plain:
+        pass
+
+    assert as_fact([("a", Plain())]) == as_fact([("a", Plain())])
+    layer = nn.Linear(2, 2)
+    assert as_fact((layer, layer)) == as_fact((layer, layer)) != as_fact((layer, nn.Linear(2, 2)))
+    assert as_fact(np.arange(3)) != as_fact(np.arange(4))
+
+
+PROGRAM = """
+import os, random, signal, time
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.mixture import GaussianMixture
+from deccs import DECCS, Pretraining
+from deccs.files import checkpoints
+
+checkpoints.LEAST_PAUSE = checkpoints.PAUSE_PER_COST = 0    # that there be many moments to be killed at
+
+def fit(n_rounds, epochs, **more):
+    X = np.concatenate([np.random.default_rng(k).normal(3 * k, 1, (100, 5)) for k in range(3)])
+    members = [("km", KMeans(3, n_init=2)), ("gm", GaussianMixture(3))]
+    return DECCS(3, members=members, n_rounds=n_rounds, n_init=2, n_steps=20, layers=(20, 2), tolerance=-1.0,
+                 pretraining=Pretraining(epochs=epochs, batch_size=64), random_state=0, **more).fit(X)
+
+def start(name, folder):
+    child = os.fork()
+    if child == 0:
+        fit(6, 12, dropout=0.1, checkpoint=folder).save(name)
+        os._exit(0)
+    return child
+
+def seconds(child):               # of its work, which a busy machine does not change; None when it is done
+    with open(f"/proc/{child}/stat") as file:
+        words = file.read().rpartition(")")[2].split()
+    return None if words[0] == "Z" else (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+fit(1, 1).save("first.zip")       # torch and scikit-learn import much at the first use
+_, status, used = os.wait4(start("straight.zip", None), 0)
+assert status == 0
+rng, kills = random.Random(0), 0
+while kills < 10:                 # a fit that was done meanwhile begins anew
+    child, moment = start("resumed.zip", "checkpoint"), rng.uniform(0.02, 0.22) * (used.ru_utime + used.ru_stime)
+    while (worked := seconds(child)) is not None and worked < moment:
+        time.sleep(0.002)
+    os.kill(child, signal.SIGKILL)
+    kills += os.waitpid(child, 0)[1] != 0
+    print("killed at", worked, sorted(os.listdir("checkpoint")) if os.path.isdir("checkpoint") else "", flush=True)
+assert os.waitpid(start("resumed.zip", "checkpoint"), 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
+def test_killed_at_ten_random_moments_and_resumed_it_gives_the_same_bits(tmp_path):
+    """In processes forked from one that has imported all: a kill is as sudden, and they start in no time."""
+    where = {
+        **os.environ,
+        "PYTHONPATH": str(Path(deccs.__file__).parents[1]),
+        "OMP_NUM_THREADS": "1",
+    }
+    subprocess.run([sys.executable, "-c", PROGRAM], cwd=tmp_path, env=where, check=True)
+    assert_same_bits(DECCS.load(tmp_path / "resumed.zip"), DECCS.load(tmp_path / "straight.zip"))
+    assert not (tmp_path / "checkpoint").exists()
