@@ -1,41 +1,70 @@
-"""What callbacks see of a fit, and how they are told."""
+"""What happens during a fit, and who is told."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Progress:
-    """A part of the training of a deep method, as callbacks (``on_progress``) and the display see it."""
+    """A part of a training, at one of its checks."""
 
-    stage: str  # the method's name
+    stage: str  # "pretraining", or the method's name
     step: int
     n_steps: int
-    loss: float  # mean since the last report
-    changed: float  # share of the labels that changed since; NaN where the method does not look
+    loss: float  # mean over the steps since the last check
+    held_out: float = math.nan  # error on held-out points, where the training has some
+    changed: float = math.nan  # share of the labels that changed since the last check, where it looks
 
 
-def tell(listeners: Sequence[Any], event: str) -> Callable[[Any], None]:
-    """Hand an event to everyone who listens; a plain function listens to rounds."""
+class Callback:
+    """What a fit tells while it runs; override the hooks you need.
 
-    def call(record: Any) -> None:
-        for listener in listeners:
-            if hasattr(listener, event):
-                getattr(listener, event)(record)
-            elif event == "on_round" and callable(listener):
-                listener(record)
+    Pass objects of a subclass as ``callbacks=[...]``. A plain function in that list is called with
+    every round, like ``on_round``.
+    """
 
-    return call
+    def on_fit_start(self, estimator: Any) -> None:
+        """The input is checked, and the fit begins."""
+
+    def on_progress(self, progress: Progress) -> None:
+        """A training has come to one of its checks; see :class:`Progress`."""
+
+    def on_round(self, finished: Any) -> None:
+        """A round of DECCS is finished; see :class:`deccs.Round`."""
+
+    def on_fit_end(self, estimator: Any) -> None:
+        """The estimator is fitted."""
+
+    def stop(self) -> bool:
+        """Whether to end the training at the next check and finish with what has been learned.
+
+        It is asked after every event.
+        """
+        return False
 
 
-@dataclass(frozen=True)
-class Epoch:
-    """One pass over the data, as callbacks and the progress display see it."""
+HOOKS = ("on_fit_start", "on_progress", "on_round", "on_fit_end")
 
-    stage: str  # "layer 1", ..., "whole network"
-    number: int  # from 1
-    n_epochs: int
-    error: float  # mean squared reconstruction error on the held-out points
+
+class Listeners:
+    """All callbacks of a fit. Objects with only some of the hooks are accepted."""
+
+    def __init__(self, callbacks: Sequence[Any] | None = None) -> None:
+        self.callbacks = list(callbacks or ())
+        self.stopped = False  # a callback asked to end the training
+
+    def tell(self, hook: str, record: Any) -> None:
+        for callback in self.callbacks:
+            if hasattr(callback, hook):
+                getattr(callback, hook)(record)
+            elif hook == "on_round" and callable(callback):
+                callback(record)
+            if hasattr(callback, "stop") and callback.stop():
+                self.stopped = True
+
+
+NOBODY = Listeners()

@@ -1,14 +1,36 @@
-"""Every "auto" rule: one function each, all in this file."""
+"""Every "auto" rule: one function each, all in this file.
+
+``RULES`` maps a setting to its rule; the table in ``docs/method.md`` is made from it.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
 
+SMALL_DATA = 2_000  # points: up to here networks are small and steps cost next to nothing
+TINY_NETWORK = 20_000  # parameters: up to here the overhead of a step is larger than its products
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+RULES: dict[str, Callable[..., Any]] = {}
+
+
+def auto(*settings: str) -> Callable[[Function], Function]:
+    """Say which settings a rule is for."""
+
+    def add(rule: Function) -> Function:
+        RULES.update(dict.fromkeys(settings, rule))
+        return rule
+
+    return add
+
+
+@auto("Network.layers")
 def default_layers(n_points: int, n_features: int) -> tuple[int, ...]:
     """The paper's encoders, chosen by the size of the data.
 
@@ -20,14 +42,15 @@ def default_layers(n_points: int, n_features: int) -> tuple[int, ...]:
     """
     if n_features <= 3:
         return 20, 20, n_features
-    hidden = (256, 128, 64) if n_points <= 2_000 else (500, 500, 2000, 10)
+    hidden = (256, 128, 64) if n_points <= SMALL_DATA else (500, 500, 2000, 10)
     return *hidden[:-1], min(hidden[-1], n_features)
 
 
+@auto("RandomProjectionFCM.fuzzifier")
 def default_fuzzifier(n_points: int, n_features: int) -> float:
     """The rule of Schwaemmle and Jensen (2010), at most Bezdek's usual 2.
 
-    Distances become alike in high dimension, and m = 2 then draws all centres to the mean of the data;
+    Distances become alike in high dimension, and m = 2 then draws all centers to the mean of the data;
     the rule is the smallest m that finds nothing in pure noise of this size, and falls towards 1.
 
     >>> [round(default_fuzzifier(5_000, d), 2) for d in (2, 17, 784)]
@@ -38,6 +61,7 @@ def default_fuzzifier(n_points: int, n_features: int) -> float:
     return float(min(rule, 2.0))
 
 
+@auto("DEC.n_steps", "IDEC.n_steps", "DCN.n_steps", "VaDE.n_steps", "DeepECT.n_steps", "ConCURL.n_steps")
 def default_deep_steps(n_points: int, batch_size: int) -> int:
     """30 passes over the data, at least 1,000 and at most 4,000 steps.
 
@@ -47,11 +71,12 @@ def default_deep_steps(n_points: int, batch_size: int) -> int:
     return min(4_000, max(1_000, 30 * math.ceil(n_points / batch_size)))
 
 
+@auto("DEC.learning_rate", "DCN.learning_rate", "DeepECT.learning_rate")
 def default_rate(network: nn.Module) -> float:
-    """Adam's: 0.001 for a tiny network, 0.0001 above.
+    """Adam's rate: 0.001 for a tiny network, 0.0001 for larger ones.
 
-    An output moves by about rate times width in a step, and the embedding of the large network is thrown about at
-    0.001.
+    An output moves by about rate times width in a step, and 0.001 is too much for the embedding of
+    the large network.
     """
     n_parameters = sum(parameter.numel() for parameter in network.parameters())
     return 1e-3 if n_parameters <= TINY_NETWORK else 1e-4
@@ -66,15 +91,17 @@ def smallest_cluster(n_sample: int, n_clusters: int, wanted: int = 6) -> int:
     return max(1, min(wanted, n_sample // (5 * n_clusters)))
 
 
+@auto("Rounds.n_init")
 def default_restarts(n_points: int) -> int:
-    """How often the rounds may start anew: where they cost seconds, a bad start need not be kept.
+    """How many times the rounds may start: where they cost seconds, a bad start need not be kept.
 
     >>> default_restarts(552), default_restarts(70_000)
     (4, 1)
     """
-    return 4 if n_points <= 2_000 else 1
+    return 4 if n_points <= SMALL_DATA else 1
 
 
+@auto("Rounds.sample_size")
 def default_sample_size(n_points: int) -> int:
     """The paper's: half of the points up to 11,000, else 8 %; at least 256 if there are as many.
 
@@ -91,46 +118,53 @@ def default_sample_size(n_points: int) -> int:
     return min(n_points, max(size, 256), 10_000)
 
 
-def default_steps(n_points: int) -> int:
+@auto("Rounds.n_steps")
+def default_update_steps(n_points: int) -> int:
     """Steps of an update: few for the large network, more for the small ones, whose steps cost next to nothing.
 
-    >>> default_steps(70_000), default_steps(552)
+    >>> default_update_steps(70_000), default_update_steps(552)
     (120, 400)
     """
-    return 120 if n_points > 2_000 else 400
+    return 120 if n_points > SMALL_DATA else 400
 
 
-def consensus_strength(lambda_cons: float | str, Z: torch.Tensor) -> float:
-    """lambda_cons in the units of this embedding."""
-    if not isinstance(lambda_cons, str):
-        return float(lambda_cons)
+@auto("Rounds.lambda_cons")
+def default_lambda_cons(Z: torch.Tensor) -> float:
+    """The inverse variance of the first embedding, which makes the loss independent of its scale.
+
+    >>> default_lambda_cons(torch.tensor([[0.0, 0.0], [4.0, 4.0]]))  # variance 8
+    0.125
+    """
     return 1.0 / max(float(Z.var(0).mean()), 0.01)
 
 
+@auto("Rounds.lambda_rec")
 def default_lambda_rec(n_points: int) -> float:
-    """The paper's 1; 10 up to 2,000 points, which a network can move at will and soon agree on wrongly.
+    """The paper's 1; 10 up to 2,000 points, which a network can move at will until members agree wrongly.
 
     >>> default_lambda_rec(70_000), default_lambda_rec(552)
     (1.0, 10.0)
     """
-    return 1.0 if n_points > 2_000 else 10.0
+    return 1.0 if n_points > SMALL_DATA else 10.0
 
 
-TINY_NETWORK = 20_000  # parameters: up to here the overhead of a step is larger than its products
-
-
-def default_epochs(n_points: int, batch_size: int) -> int:
-    """Epochs enough for some 4,000 steps, at least 15 and at most 1,000.
+@auto("Pretraining.n_steps")
+def default_pretraining_steps(n_points: int, batch_size: int, batches_per_pass: int) -> int:
+    """Some 4,000 steps, but 15 to 1,000 passes over the data; never more than 960,000 rows in all.
 
     The rounds can only be as good as the embedding they start from; fewer steps show in the result.
+    The last limit makes the cost independent of the number of points.
 
-    >>> default_epochs(9_298, 128), default_epochs(70_000, 128), default_epochs(552, 128)
-    (56, 15, 1000)
+    >>> default_pretraining_steps(9_298, 128, 66), default_pretraining_steps(552, 128, 4)
+    (3696, 4000)
+    >>> default_pretraining_steps(70_000, 128, 532), default_pretraining_steps(10**9, 128, 7_812_485)
+    (7500, 7500)
     """
-    steps_per_epoch = max(1, n_points // batch_size)
-    return int(min(1_000, max(15, math.ceil(4_000 / steps_per_epoch))))
+    passes = min(1_000, max(15, math.ceil(4_000 / max(1, n_points // batch_size))))
+    return min(passes * batches_per_pass, max(1, 960_000 // batch_size))
 
 
+@auto("Pretraining.input_noise")
 def default_noise(n_features: int) -> float:
     """A fifth of the inputs, where the others can tell what they were; none for fewer than ten columns."""
     return 0.2 if n_features >= 10 else 0.0

@@ -1,119 +1,179 @@
-"""Settings: one class per part of the method, each the only place of a setting and its default."""
+"""Settings of the parts of the method: each class is the only place of its settings and defaults.
+
+They are reached through scikit-learn's nested names: ``DECCS(10).set_params(rounds__n_rounds=5)``.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
 
-import numpy as np
+from deccs.checks import AUTO, FLAG, NONE, WIDTHS, Parameters, instance, number, one_of, share, whole
+from deccs.storage.values import register
 
-from deccs.storage import stored
-
-
-@dataclass(frozen=True)
-class RoundSettings:
-    """What the paper leaves to the user. One set for all data."""
-
-    n_rounds: int = 10  # T; 0 is the plain autoencoder with its ensemble
-    tolerance: float | None = (
-        None  # tau: stop when the agreement changes by less; None: stop at full agreement
-    )
-    sample_size: int | float | str = "auto"
-    n_steps: int | str = "auto"  # ITER
-    batch_size: int = 128  # of clustered points, and as many unclustered ones
-    learning_rate: float = 0.03
-    learning_rate_decay: float = 0.9  # per round
-    lambda_cons: float | str = "auto"
-    lambda_rec: float | str = "auto"  # 1 in the paper, 0 in its second variant
-    lambda_ce: float = 1.0  # 0 only for the ablation
-    weight_power: float = 10.0  # of lambda_i, 1 in the authors' program
-    centre: str = "mean"  # or "median"
-    moving_centres: bool = True  # the authors' program; the paper's text holds them fixed
-    use_unclustered: bool = (
-        True  # first heuristic: predicted labels of the points outside the sample
-    )
-    weight_by_probability: bool = True  # second heuristic
-    ramp_up: bool = True  # third heuristic
-    rec_by_disagreement: bool = True  # reconstruction times (1 - agreement): the authors' program
-    held_out: float = 0.1  # share of the sample that only decides when to stop
-    patience: int = 3  # checks of the held-out loss without a better one
-    standardise: bool = (
-        False  # each dimension of the embedding by itself, before the members see it
-    )
-    min_cluster_size: int = 6  # smaller clusters take no part in their round
-    n_jobs: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.centre not in ("mean", "median"):
-            raise ValueError(f"centre must be 'mean' or 'median', got {self.centre!r}.")
-        for name in (
-            "lambda_cons",
-            "lambda_rec",
-            "lambda_ce",
-            "weight_power",
-            "learning_rate",
-            "learning_rate_decay",
-        ):
-            value = getattr(self, name)
-            may_be_auto = name in ("lambda_cons", "lambda_rec")
-            if not (may_be_auto and value == "auto") and (
-                not isinstance(value, int | float) or not value >= 0
-            ):
-                wanted = "a number of at least 0" + (" or 'auto'" if may_be_auto else "")
-                raise ValueError(f"{name} must be {wanted}, got {value!r}.")
-        if self.tolerance is not None and not isinstance(self.tolerance, int | float):
-            raise ValueError(f"tolerance must be a number or None, got {self.tolerance!r}.")
-        size = self.sample_size
-        share = isinstance(size, float) and 0 < size <= 1
-        number = isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 2
-        if not (size == "auto" or share or number):
-            raise ValueError(
-                f"sample_size must be 'auto', a share in (0, 1] or a number of points, got {size!r}."
-            )
+COUNT_OR_SHARE = AUTO | share(one=True) | whole(at_least=2)
 
 
-@stored
-@dataclass(frozen=True)
-class Pretraining:
-    """How the autoencoder is trained. One set for all data.
+@dataclass(repr=False, kw_only=True)
+class Network(Parameters):
+    """The autoencoder that is built when you bring none of your own.
 
     Parameters
     ----------
-    epochs : passes over the data; "auto": some 4,000 steps, at least 15 and at most 1,000 passes
-    batch_size : half of the paper's by default: as good with the same number of steps, at half the cost
-    learning_rate, weight_decay : of Adam
-    input_noise : share of the inputs set to zero (a denoising autoencoder); "auto": 0.2 from ten columns on, else 0
-    schedule : "one-cycle", or "plateau": halve the rate when the held-out error stands still
-    patience : epochs without a better held-out error before stopping
-    held_out : share of the points that only decides when to stop (at most 2,000)
-    layerwise_epochs : epochs per layer of greedy training first, 0 for none
+    layers : tuple of int or "auto"
+        Widths of the encoder, the last being the embedding; the decoder mirrors it. "auto" follows
+        from the size of the data, see :func:`deccs.rules.default_layers`.
+    dropout : float, default=0
+        Share of the units that are left out in each step of training.
     """
 
-    epochs: int | str = "auto"
-    batch_size: int = 128
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.0
-    input_noise: float | str = "auto"
-    schedule: str = "one-cycle"
-    patience: int = 10
-    held_out: float = 0.1
-    layerwise_epochs: int = 0
+    layers: Annotated[Sequence[int] | str, AUTO | WIDTHS] = "auto"
+    dropout: Annotated[float, share(zero=True)] = 0.0
 
-    def __post_init__(self) -> None:
-        if self.schedule not in ("one-cycle", "plateau"):
-            raise ValueError(f"schedule must be 'one-cycle' or 'plateau', got {self.schedule!r}.")
-        if self.input_noise != "auto" and (
-            isinstance(self.input_noise, str) or not 0 <= self.input_noise < 1
-        ):
-            raise ValueError(
-                f"input_noise is 'auto' or a share of the inputs in [0, 1), got {self.input_noise!r}."
-            )
-        if not 0 <= self.held_out < 1:
-            raise ValueError(f"held_out is a share of the points in [0, 1), got {self.held_out!r}.")
-        if self.epochs != "auto" and (not isinstance(self.epochs, int) or self.epochs < 0):
-            raise ValueError(
-                f"epochs must be 'auto' or a whole number of at least 0, got {self.epochs!r}."
-            )
-        if not isinstance(self.batch_size, int) or self.batch_size < 1:
-            raise ValueError(
-                f"batch_size must be a whole number of at least 1, got {self.batch_size!r}."
-            )
+
+@dataclass(repr=False, kw_only=True)
+class Pretraining(Parameters):
+    """How the autoencoder is trained by reconstruction, before any cluster is known.
+
+    Parameters
+    ----------
+    n_steps : int or "auto"
+        Batches to train on. "auto": see :func:`deccs.rules.default_pretraining_steps`.
+    n_epochs : int or None
+        The same budget as passes over the data; given, it takes the place of ``n_steps``.
+    batch_size : int, default=128
+        Half of the paper's: as good with the same number of steps, at half the cost.
+    learning_rate, weight_decay : float
+        Of Adam.
+    input_noise : float or "auto"
+        Share of the inputs set to zero (a denoising autoencoder). "auto": 0.2 from ten columns on,
+        else 0.
+    schedule : "one-cycle" or "plateau"
+        "plateau" halves the rate when the held-out error stops falling, and stops after
+        ``patience`` checks without a better one.
+    patience : int, default=10
+    held_out : float, default=0.1
+        Share of the points that only decides which weights to keep (at most 2,000 points).
+    layerwise_epochs : int, default=0
+        Epochs of greedy training for each layer first; 0 for none.
+    grid : dict of lists or None
+        Settings of ``Pretraining`` or ``Network`` to choose from by held-out reconstruction error,
+        e.g. ``{"layers": [(64, 8), (256, 16)], "learning_rate": [1e-3, 1e-2]}``.
+    """
+
+    n_steps: Annotated[int | str, AUTO | whole(at_least=0)] = "auto"
+    n_epochs: Annotated[int | None, whole(at_least=0) | NONE] = None
+    batch_size: Annotated[int, whole(at_least=1)] = 128
+    learning_rate: Annotated[float, number(at_least=0)] = 1e-3
+    weight_decay: Annotated[float, number(at_least=0)] = 0.0
+    input_noise: Annotated[float | str, AUTO | share(zero=True)] = "auto"
+    schedule: Annotated[str, one_of("one-cycle", "plateau")] = "one-cycle"
+    patience: Annotated[int, whole(at_least=1)] = 10
+    held_out: Annotated[float, share(zero=True)] = 0.1
+    layerwise_epochs: Annotated[int, whole(at_least=0)] = 0
+    grid: Annotated[
+        Mapping[str, Sequence[Any]] | None, instance(Mapping, words="a dict of lists") | NONE
+    ] = None
+
+
+@dataclass(repr=False, kw_only=True)
+class Rounds(Parameters):
+    """The rounds of Algorithm 1: cluster, update, cluster, ...
+
+    Parameters
+    ----------
+    n_rounds : int, default=10
+        T; 0 gives the plain autoencoder with its ensemble.
+    n_init : int or "auto"
+        How many times the rounds may start from the same autoencoder. Among starts within 0.05 of
+        the best agreement, the one whose labels separate the fewest nearest neighbors of the first
+        embedding is kept. Full agreement that separates hardly any ends the search. "auto": 4 up to
+        2,000 points, else 1.
+    tol : float or None
+        Stop when the agreement changes by less than this (the paper's tau). None stops at full
+        agreement only. Either way the round of highest agreement is the result.
+    sample_size : "auto", int or float
+        Points the members cluster in a round, as a number or a share. "auto" is the paper's rule,
+        see :func:`deccs.rules.default_sample_size`.
+    n_steps : int or "auto"
+        Steps of the update in a round (SGD with momentum 0.9), at most. "auto": 120, and 400 up to
+        2,000 points, where a step costs next to nothing.
+    batch_size : int, default=128
+        Clustered points in a step, and as many that were not in the sample.
+    learning_rate : float, default=0.03
+        Of the first round, divided by 1 + the round's consensus weight.
+    learning_rate_decay : float, default=0.9
+        What the rate is multiplied by from round to round.
+    lambda_cons : float or "auto"
+        Weight of the consensus loss. "auto" is the inverse variance of the first embedding, which
+        makes the loss independent of its scale.
+    lambda_rec : float or "auto"
+        Weight of the reconstruction. "auto" is 1, as in the paper, and 10 up to 2,000 points.
+    lambda_ce : float, default=1
+        Weight of the classification; 0 only for the ablation.
+    weight_power : float, default=10
+        Members count by their agreement with the others to this power. 1 is the authors' program,
+        where a member at 0.66 counts nearly as much as one at 0.75, and a majority of poor members
+        can drag the rest along.
+    center : "mean" or "median", default="mean"
+        The center of a cluster in the consensus loss.
+    moving_centers : bool, default=True
+        Centers follow the batches (the authors' program) or stay fixed within a round (the paper).
+    use_unclustered, weight_by_probability, ramp_up : bool, default=True
+        The paper's three heuristics: points outside the sample are trained on too, with predicted
+        labels; points count by their classifier's probability; the consensus weight grows over the
+        rounds.
+    rec_by_disagreement : bool, default=True
+        Weight the reconstruction by 1 - agreement, as the authors' program does.
+    held_out : float, default=0.1
+        Share of the sample that only decides when to stop.
+    patience : int, default=3
+        Checks of the held-out loss without a better one before an update stops.
+    standardize : bool, default=False
+        Scale each dimension of the embedding by itself before the members see it, as the authors'
+        program does. Members do worse with it.
+    min_cluster_size : int, default=6
+        Smaller clusters take no part in their round; the limit shrinks on small samples.
+    """
+
+    n_rounds: Annotated[int, whole(at_least=0)] = 10
+    n_init: Annotated[int | str, AUTO | whole(at_least=1)] = "auto"
+    tol: Annotated[float | None, number() | NONE] = None
+    sample_size: Annotated[int | float | str, COUNT_OR_SHARE] = "auto"
+    n_steps: Annotated[int | str, AUTO | whole(at_least=1)] = "auto"
+    batch_size: Annotated[int, whole(at_least=2)] = 128
+    learning_rate: Annotated[float, number(at_least=0)] = 0.03
+    learning_rate_decay: Annotated[float, number(at_least=0)] = 0.9
+    lambda_cons: Annotated[float | str, AUTO | number(at_least=0)] = "auto"
+    lambda_rec: Annotated[float | str, AUTO | number(at_least=0)] = "auto"
+    lambda_ce: Annotated[float, number(at_least=0)] = 1.0
+    weight_power: Annotated[float, number(at_least=0)] = 10.0
+    center: Annotated[str, one_of("mean", "median")] = "mean"
+    moving_centers: Annotated[bool, FLAG] = True
+    use_unclustered: Annotated[bool, FLAG] = True
+    weight_by_probability: Annotated[bool, FLAG] = True
+    ramp_up: Annotated[bool, FLAG] = True
+    rec_by_disagreement: Annotated[bool, FLAG] = True
+    held_out: Annotated[float, share(zero=True)] = 0.1
+    patience: Annotated[int, whole(at_least=1)] = 3
+    standardize: Annotated[bool, FLAG] = False
+    min_cluster_size: Annotated[int, whole(at_least=1)] = 6
+
+
+def keep_in_files(cls: type[Parameters], renamed: Mapping[str, str] | None = None) -> None:
+    """Let model files hold settings of this class; ``renamed`` maps names in older files."""
+    names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+
+    def make(stored: dict[str, Any]) -> Parameters:
+        current = {(renamed or {}).get(name, name): value for name, value in stored.items()}
+        if current.get("n_epochs") == "auto":  # files of version 1 had "auto" here
+            del current["n_epochs"]
+        return cls(**current)
+
+    register(cls, lambda value: {name: getattr(value, name) for name in names}, make)
+
+
+keep_in_files(Network)
+keep_in_files(Pretraining, renamed={"epochs": "n_epochs"})
+keep_in_files(Rounds)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from deccs.data.source import blocks, dense_block, rows_at_once
+from deccs.data.source import RowSource, each_block
 from deccs.storage import stored
 
 SCALES = ("auto", "global", "columns", None)
@@ -26,27 +25,28 @@ class Scaler:
         return block if self.kind == "none" else (block - self.mean) / self.deviation
 
 
-def fit_scaler(X: Any, scale: str | None = "auto") -> Scaler:
+def fit_scaler(source: RowSource, scale: str | None = "auto") -> Scaler:
     """How to bring the columns to one scale, learned in one pass over the rows.
 
     ``"auto"`` takes one mean and deviation for the whole table where the columns share one
-    range (pixels), else one per column, and leaves data alone that is already so.
+    range (pixels), else one per column, and leaves data alone that already has that scale.
     """
-    if scale not in SCALES:
-        raise ValueError(f"scale must be one of {SCALES}, got {scale!r}.")
     if scale is None:
         return Scaler("none", np.zeros(()), np.ones(()))
-    n_rows, n_features = X.shape
+    n_rows, n_features = source.shape
     total, square = np.zeros(n_features), np.zeros(n_features)
     low, high = np.full(n_features, np.inf), np.full(n_features, -np.inf)
-    shift = dense_block(X, slice(0, 1))[
-        0
-    ]  # sums around a data point lose no digits to a large mean
-    for index in blocks(n_rows, rows_at_once(n_features)):
-        block = dense_block(X, index)
+    shift = source.read(slice(0, 1))[0]  # sums around a data point lose no digits to a large mean
+    for _, block in each_block(source):
         low, high = np.minimum(low, block.min(0)), np.maximum(high, block.max(0))
         block = block - shift
         total, square = total + block.sum(0), square + (block * block).sum(0)
+    if not np.isfinite(total).all():
+        column = int(np.flatnonzero(~np.isfinite(total))[0])
+        raise ValueError(
+            f"Column {column} has values that are missing, infinite or too large to add up. "
+            "Fill or remove them first."
+        )
     mean = total / n_rows  # (n_features,), of the shifted columns
     variance = np.maximum(square / n_rows - mean**2, 0)  # (n_features,)
     mean = mean + shift

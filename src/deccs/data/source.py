@@ -1,30 +1,125 @@
-"""Where the rows are read from."""
+"""Where rows are read from: an array, a memory map, a sparse matrix, a Parquet file, or your own.
+
+Everything that touches data reads it through a :class:`RowSource`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from os import PathLike
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 
+from deccs.storage.checkpoints import fingerprint
 
-def dense_block(X: Any, index: Any) -> np.ndarray:
-    """Some rows of an array, a memory map or a sparse matrix as a dense array of doubles."""
-    block: Any = X[index]
-    return (block.toarray() if sp.issparse(X) else np.asarray(block)).astype(np.float64, copy=False)
+GROUPS_IN_MEMORY = 4  # row groups of a Parquet file that are kept after they were read
 
 
-def rows_at_once(n_features: int) -> int:
-    """As many as fit into 32 MB of doubles: wide sparse data must not become gigabytes.
+@runtime_checkable
+class RowSource(Protocol):
+    """Rows that can be read where they are. Any object with these three can be clustered."""
 
-    >>> rows_at_once(784), rows_at_once(50_000)
-    (4096, 83)
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the values as they are stored."""
+
+    def read(self, rows: slice | np.ndarray, /) -> np.ndarray:
+        """A block of rows, or the rows of these numbers: a dense array of doubles."""
+
+
+class ArrayRows:
+    """An array of numbers in memory."""
+
+    def __init__(self, X: np.ndarray) -> None:
+        self.X = X
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n_rows, n_features = self.X.shape
+        return n_rows, n_features
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.X.dtype
+
+    def read(self, rows: slice | np.ndarray, /) -> np.ndarray:
+        return np.asarray(self.X[rows]).astype(np.float64, copy=False)
+
+
+class MemmapRows(ArrayRows):
+    """An array in a file, of which only the rows asked for come into memory."""
+
+
+class SparseRows(ArrayRows):
+    """A CSR matrix; blocks of it are dense."""
+
+    def read(self, rows: slice | np.ndarray, /) -> np.ndarray:
+        return self.X[rows].toarray().astype(np.float64, copy=False)
+
+
+class ParquetRows:
+    """Numeric columns of a Parquet file, read by row group.
+
+    Parameters
+    ----------
+    path : the file
+    columns : names of the columns, in the order wanted; None for all
     """
-    return max(64, min(4096, 2**22 // n_features))
+
+    def __init__(self, path: str | PathLike[str], columns: Sequence[str] | None = None) -> None:
+        try:
+            from pyarrow import parquet
+        except ImportError as error:
+            raise ImportError(f'{path} needs pyarrow: pip install "deccs[tables]".') from error
+        self.file = parquet.ParquetFile(path)
+        self.columns = list(columns or self.file.schema_arrow.names)
+        sizes = [
+            self.file.metadata.row_group(group).num_rows for group in range(self.file.num_row_groups)
+        ]
+        self.starts = np.cumsum([0, *sizes])  # (n_groups + 1,)
+        self._group = lru_cache(GROUPS_IN_MEMORY)(self._read_group)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return int(self.starts[-1]), len(self.columns)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float64)
+
+    def read(self, rows: slice | np.ndarray, /) -> np.ndarray:
+        wanted = np.arange(*rows.indices(self.shape[0])) if isinstance(rows, slice) else rows
+        block = np.empty((len(wanted), len(self.columns)))
+        group_of = np.searchsorted(self.starts, wanted, side="right") - 1
+        for group in np.unique(group_of):
+            inside = group_of == group
+            block[inside] = self._group(int(group))[wanted[inside] - self.starts[group]]
+        return block
+
+    def _read_group(self, group: int) -> np.ndarray:
+        table = self.file.read_row_group(group, columns=self.columns)
+        columns = [
+            table.column(name).cast("float64").to_numpy(zero_copy_only=False)
+            for name in self.columns
+        ]
+        return np.column_stack(columns)
 
 
-def blocks(n_rows: int, size: int) -> list[slice]:
-    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+def source_of(X: Any) -> RowSource:
+    """What reads the rows of X; a source is returned as it is."""
+    if isinstance(X, RowSource):
+        return X
+    if sp.issparse(X):
+        return SparseRows(X)
+    return MemmapRows(X) if is_memory_map(X) else ArrayRows(X)
 
 
 def is_memory_map(X: Any) -> bool:
@@ -34,3 +129,40 @@ def is_memory_map(X: Any) -> bool:
             return True
         X = getattr(X, "base", None)
     return False
+
+
+def rows_at_once(width: int) -> int:
+    """How many rows fit into 32 MB of doubles: wide sparse data must not become gigabytes.
+
+    >>> rows_at_once(784), rows_at_once(50_000)
+    (4096, 83)
+    """
+    return max(64, min(4096, 2**22 // width))
+
+
+def blocks(n_rows: int, size: int) -> Iterator[slice]:
+    """
+    >>> list(blocks(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
+
+
+def each_block(source: RowSource, width: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+    """All rows in order, block by block: where the block is, and its rows as doubles.
+
+    ``width`` is the widest array a caller makes of a block; the number of columns by default.
+    """
+    n_rows, n_features = source.shape
+    for place in blocks(n_rows, rows_at_once(max(width or 0, n_features))):
+        yield place, source.read(place)
+
+
+def fingerprint_of(source: RowSource) -> str:
+    """sha256 of the rows, so that a checkpoint knows its data again."""
+    if isinstance(source, ArrayRows):
+        return fingerprint(source.X)
+    digest = hashlib.sha256(f"{source.dtype} {source.shape}".encode())
+    for _, block in each_block(source):
+        digest.update(np.ascontiguousarray(block).tobytes())
+    return digest.hexdigest()[:16]

@@ -10,9 +10,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from deccs.checks import WIDTHS, is_widths
 from deccs.data.rows import Rows
+from deccs.data.sampling import EveryRow, Index
 from deccs.data.scaling import Scaler
-from deccs.data.source import blocks, dense_block, rows_at_once
+from deccs.data.source import RowSource, blocks, rows_at_once
 from deccs.network.by_hand import FeedForward, feed_forward
 from deccs.storage import make_network, register, take_network
 
@@ -32,16 +34,8 @@ class Autoencoder(nn.Module):
     def feed_forward(
         cls, n_features: int, layers: Sequence[int], dropout: float = 0.0
     ) -> Autoencoder:
-        if (
-            not isinstance(layers, Sequence)
-            or not layers
-            or any(int(width) != width or width < 1 for width in layers)
-        ):
-            raise ValueError(
-                f"layers must be the widths of the encoder, each at least 1, got {layers!r}."
-            )
-        if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
-            raise ValueError(f"dropout must be a share in [0, 1), got {dropout!r}.")
+        if not is_widths(layers):
+            raise ValueError(f"layers must be {WIDTHS.words}, got {layers!r}.")
         widths = (n_features, *(int(width) for width in layers))
         return cls(feed_forward(widths, dropout), feed_forward(widths[::-1], dropout))
 
@@ -75,21 +69,25 @@ register(Autoencoder, take_autoencoder, make_autoencoder)
 
 
 @torch.no_grad()
-def encode(autoencoder: Autoencoder, rows: Rows, index: torch.Tensor) -> torch.Tensor:
-    """Embed some rows: (n_rows, n_latent), float32, on the CPU."""
+def encode(autoencoder: Autoencoder, rows: Rows, index: Index | None = None) -> torch.Tensor:
+    """Embed some rows, or all of them: (n_rows, n_latent), float32, on the CPU."""
     autoencoder.eval()
-    wanted = blocks(len(index), rows_at_once(rows.n_features))
-    return torch.cat([autoencoder.encoder(rows[index[block]]).cpu() for block in wanted])
+    index = EveryRow(len(rows)) if index is None else index
+    places = blocks(len(index), rows_at_once(rows.n_features))
+    return torch.cat([autoencoder.encoder(rows[index[place]]).cpu() for place in places])
 
 
 @torch.no_grad()
-def encode_exactly(autoencoder: Autoencoder, X: Any, scaler: Scaler) -> Iterator[np.ndarray]:
+def encode_exactly(
+    autoencoder: Autoencoder, source: RowSource, scaler: Scaler
+) -> Iterator[np.ndarray]:
     """Embed raw rows block by block in double precision.
 
-    A float32 matrix product gives a row another last digit in another batch. Whoever predicts
-    one point alone must get what it got among thousands, so public results are computed so.
+    A float32 matrix product gives a row another last digit in another batch. A point that is
+    predicted alone must get what it got among thousands, so public results are computed like this.
     """
     # A copy, since other threads may be predicting too; on the CPU, since not every device has doubles.
     encoder = copy.deepcopy(autoencoder.encoder).cpu().double().eval()
-    for index in blocks(X.shape[0], rows_at_once(X.shape[1]) // 4):
-        yield encoder(torch.tensor(scaler(dense_block(X, index)))).numpy()
+    n_rows, n_features = source.shape
+    for place in blocks(n_rows, rows_at_once(n_features) // 4):
+        yield encoder(torch.tensor(scaler(source.read(place)))).numpy()

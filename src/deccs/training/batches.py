@@ -2,38 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 import torch
 
+from deccs.data.sampling import Index, permutation, shuffled, split_rows
 
-def shuffled_batches(
-    index: torch.Tensor, size: int, generator: torch.Generator
-) -> Iterator[torch.Tensor]:
-    """Row numbers of one epoch, batch by batch; a rest of one row joins the batch before."""
-    order = index[torch.randperm(len(index), generator=generator)]
-    parts = list(order.split(size))
-    if len(parts) > 1 and len(parts[-1]) == 1:
-        parts[-2:] = [torch.cat(parts[-2:])]
-    yield from parts
+MOST_HELD_OUT = 2_000  # points are enough to tell when to stop
 
 
-def endless_batches(
-    index: torch.Tensor, size: int, generator: torch.Generator
-) -> Iterator[torch.Tensor]:
-    """Full batches for ever, reshuffled each time the rows run out."""
-    size = min(size, len(index))
-    while size:
-        order = index[torch.randperm(len(index), generator=generator)]
-        yield from (part for part in order.split(size) if len(part) == size)
+class Batches:
+    """Row numbers, batch by batch without end; every pass has an order of its own.
+
+    With ``rest=False`` all batches are full and what is left of a pass is not used. With
+    ``rest=True`` a pass holds every row; a rest of one row joins the batch before.
+
+    The place in the pass can be saved and restored (``state_dict``, ``load_state_dict``): the pass
+    is then shuffled again from the generator's state at its beginning.
+    """
+
+    def __init__(
+        self, index: Index, size: int, generator: torch.Generator, *, rest: bool = False
+    ) -> None:
+        self.index, self.size, self.generator = index, min(size, len(index)), generator
+        n_full, n_left = divmod(len(index), max(self.size, 1))
+        self.per_pass = n_full + (1 if rest and n_left > 1 else 0)
+        self.joins = rest and n_left == 1  # the last batch has one row more
+        self.number = self.per_pass  # in the pass; the first call begins a new one
+        self.began = generator.get_state()
+        self.order: Index | None = None
+
+    def __iter__(self) -> Batches:
+        return self
+
+    def __next__(self) -> torch.Tensor:
+        """(batch,) row numbers."""
+        if not self.size:
+            raise StopIteration
+        if self.number == self.per_pass:
+            self._shuffle()
+        start = self.number * self.size
+        self.number += 1
+        last = self.joins and self.number == self.per_pass
+        assert self.order is not None
+        return self.order[start : start + self.size + int(last)]
+
+    def _shuffle(self) -> None:
+        self.began, self.number = self.generator.get_state(), 0
+        self.order = shuffled(self.index, self.generator)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"began": self.began, "number": self.number, "generator": self.generator.get_state()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        if state["number"] < self.per_pass:
+            self.generator.set_state(state["began"])
+            self._shuffle()
+        self.began, self.number = state["began"], state["number"]
+        self.generator.set_state(state["generator"])
 
 
 def hold_out(
     n_points: int, share: float, generator: torch.Generator
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[Index, torch.Tensor]:
     """Row numbers to train on and to hold out; very small data is used for both."""
-    n_held = min(2_000, int(share * n_points))
-    order = torch.randperm(n_points, generator=generator)
+    n_held = min(MOST_HELD_OUT, int(share * n_points))
     if n_held < 2:
-        return order, order
-    return order[n_held:], order[:n_held]
+        order = permutation(n_points, generator)
+        return order, order[:MOST_HELD_OUT]
+    return split_rows(n_points, n_held, generator)

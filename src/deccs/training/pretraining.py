@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import math
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import torch
+from sklearn.base import clone
 from torch import nn
+from torch.optim.lr_scheduler import LRScheduler, OneCycleLR, ReduceLROnPlateau
 
 from deccs.data.rows import Rows
+from deccs.data.sampling import Index
 from deccs.data.source import blocks, rows_at_once
-from deccs.events import Epoch
+from deccs.events import NOBODY, Listeners
 from deccs.network.autoencoder import Autoencoder
-from deccs.network.device import precision_for, threads_for
-from deccs.rules import TINY_NETWORK, default_epochs, default_noise
+from deccs.network.by_hand import FeedForward
+from deccs.network.device import threads_for
+from deccs.rules import TINY_NETWORK, default_noise, default_pretraining_steps
 from deccs.seeds import generator_for, torch_seeded
 from deccs.settings import Pretraining
 from deccs.storage import NO_CHECKPOINT, Checkpoint
-from deccs.training.batches import hold_out, shuffled_batches
-from deccs.training.best import Best
+from deccs.training.batches import Batches, hold_out
+from deccs.training.engine import Check, Learner, train
 
-
-@torch.no_grad()
-def reconstruction_error(network: nn.Module, rows: Rows, index: torch.Tensor) -> float:
-    """Mean squared error over points and columns."""
-    network.eval()
-    total = 0.0
-    for block in blocks(len(index), rows_at_once(rows.n_features)):
-        x = rows[index[block]]
-        total += float((network(x)[1] - x).square().mean()) * len(x)
-    return total / len(index)
+MOST_BETWEEN_CHECKS = 500  # steps; a pass over small data is shorter
 
 
 def pretrain(
@@ -41,219 +33,206 @@ def pretrain(
     rows: Rows,
     settings: Pretraining,
     root: int,
-    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    listeners: Listeners = NOBODY,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Autoencoder:
     """Train in place by (denoising) reconstruction; the weights with the least held-out error stay.
 
-    From a ``checkpoint`` it goes on after the last epoch that was saved, or has nothing left to do.
+    From a ``checkpoint`` it goes on where it was, or has nothing left to do.
     """
-    done = checkpoint.load("pretrained")
-    if done:
-        autoencoder.load_state_dict(done["weights"])
+    finished = checkpoint.load("pretrained")
+    if finished:
+        autoencoder.load_state_dict(finished["weights"])
     else:
-        pretrain_stages(autoencoder, rows, settings, root, on_epoch, checkpoint)
+        pretrain_in_stages(autoencoder, rows, settings, root, listeners, checkpoint)
         checkpoint.save("pretrained", {"weights": autoencoder.state_dict()})
     autoencoder.pretrained = True
     autoencoder.eval()
     return autoencoder
 
 
-def pretrain_stages(
+def pretrain_in_stages(
     autoencoder: Autoencoder,
     rows: Rows,
     settings: Pretraining,
     root: int,
-    on_epoch: Callable[[Epoch], None],
+    listeners: Listeners,
     checkpoint: Checkpoint,
 ) -> None:
     """Layer by layer, if that is wanted, then the whole network."""
-    train, held_out = hold_out(len(rows), settings.held_out, generator_for(root, "held out"))
-    stages = [("whole network", autoencoder, settings)]
+    train_on, held_out = hold_out(len(rows), settings.held_out, generator_for(root, "held out"))
+    stages: list[tuple[str, Autoencoder, Pretraining]] = []
     if settings.layerwise_epochs:
-        layerwise = replace(settings, epochs=settings.layerwise_epochs)
-        parts = enumerate(growing_parts(autoencoder), start=1)
-        stages = [*((f"layer {depth}", part, layerwise) for depth, part in parts), *stages]
-    saved = checkpoint.load("epoch")
+        layerwise = clone(settings).set_params(n_epochs=settings.layerwise_epochs)
+        for depth, part in enumerate(growing_parts(autoencoder), start=1):
+            stages.append((f"layer {depth}", part, layerwise))
+    stages.append(("whole network", autoencoder, settings))
+    old = checkpoint.load("epoch")  # of version 0.1.0.dev, which saved after epochs
+    if old:
+        while stages[0][0] != old["stage"]:  # the stages before are in the weights of this one
+            del stages[0]
     with torch_seeded(root, "pretraining"), threads_for(autoencoder, settings.batch_size):
-        for stage, network, own_settings in stages:
-            if (
-                saved is None or saved["stage"] == stage
-            ):  # the stages before are in the weights of the one saved
-                train_reconstruction(
-                    network,
-                    rows,
-                    train,
-                    held_out,
-                    own_settings,
-                    root,
-                    stage,
-                    on_epoch,
-                    checkpoint,
-                    saved,
+        for stage, network, stage_settings in stages:
+            with as_one_vector(network) as parameters:
+                learner = Reconstruction(
+                    network, parameters, rows, train_on, held_out, stage_settings, root, stage
                 )
-                saved = None
+                place = checkpoint.at(stage.replace(" ", "-"))
+                if old:
+                    place.save("training", state_after_epoch(old, learner.batches.per_pass))
+                    old = None
+                train(
+                    learner,
+                    learner.n_steps,
+                    rate=settings.learning_rate,
+                    check_every=min(learner.batches.per_pass, MOST_BETWEEN_CHECKS),
+                    # One-cycle gains most at its end, when the rate has come down: it is not cut short.
+                    patience=settings.patience if settings.schedule == "plateau" else None,
+                    listeners=listeners,
+                    checkpoint=place,
+                )
 
 
-def train_reconstruction(
-    network: Autoencoder,
-    rows: Rows,
-    train: torch.Tensor,
-    held_out: torch.Tensor,
-    settings: Pretraining,
-    root: int,
-    stage: str,
-    on_epoch: Callable[[Epoch], None],
-    checkpoint: Checkpoint,
-    saved: dict[str, Any] | None,
-) -> None:
-    n_epochs = (
-        default_epochs(len(rows), settings.batch_size)
-        if settings.epochs == "auto"
-        else int(settings.epochs)
-    )
-    noise = (
-        default_noise(rows.n_features)
-        if settings.input_noise == "auto"
-        else float(settings.input_noise)
-    )
-    generator = generator_for(root, stage)
-    with as_one(network) as optimised:
-        run_epochs(
-            network,
-            optimised,
-            rows,
-            train,
-            held_out,
-            settings,
-            n_epochs,
-            noise,
-            generator,
-            stage,
-            on_epoch,
-            checkpoint,
-            saved,
+class Reconstruction(Learner):
+    """Reconstruct rows of which some values are set to zero; held-out rows tell the best weights."""
+
+    learned = ("network",)
+    random = ("batches",)
+    keeps_best = True
+
+    def __init__(
+        self,
+        network: Autoencoder,
+        parameters: list[nn.Parameter],
+        rows: Rows,
+        train_on: Index,
+        held_out: torch.Tensor,
+        settings: Pretraining,
+        root: int,
+        stage: str,
+    ) -> None:
+        self.network, self.parameters, self.rows, self.held_out = network, parameters, rows, held_out
+        self.settings, self.device = settings, rows.device
+        self.stage = "pretraining" if stage == "whole network" else f"pretraining, {stage}"
+        self.batches = Batches(
+            train_on, settings.batch_size, generator_for(root, stage), rest=True
         )
-
-
-def run_epochs(
-    network: Autoencoder,
-    optimised: list[nn.Parameter],
-    rows: Rows,
-    train: torch.Tensor,
-    held_out: torch.Tensor,
-    settings: Pretraining,
-    n_epochs: int,
-    noise: float,
-    generator: torch.Generator,
-    stage: str,
-    on_epoch: Callable[[Epoch], None],
-    checkpoint: Checkpoint,
-    saved: dict[str, Any] | None,
-) -> None:
-    steps = n_epochs * max(1, math.ceil(len(train) / settings.batch_size))
-    optimiser = torch.optim.Adam(
-        optimised, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
-    )
-    one_cycle = plateau = None
-    if settings.schedule == "one-cycle":
-        one_cycle = torch.optim.lr_scheduler.OneCycleLR(
-            optimiser, settings.learning_rate, total_steps=steps + 1
+        self.noise = (
+            default_noise(rows.n_features)
+            if settings.input_noise == "auto"
+            else float(settings.input_noise)
         )
-    else:
-        plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
-            optimiser, factor=0.5, patience=settings.patience // 2
-        )
-    best = Best(network)
-
-    def state() -> dict[str, Any]:
-        return {
-            "stage": stage,
-            "epoch": number,
-            "network": network.state_dict(),
-            "optimiser": optimiser.state_dict(),
-            "schedule": (one_cycle or plateau).state_dict(),
-            "best": best.state(),  # type: ignore[union-attr]
-            "generator": generator.get_state(),
-            "global generator": torch.get_rng_state(),  # the second is dropout's
-        }
-
-    if saved:
-        network.load_state_dict(saved["network"])
-        optimiser.load_state_dict(saved["optimiser"])
-        (one_cycle or plateau).load_state_dict(saved["schedule"])  # type: ignore[union-attr]
-        best.load(saved["best"])
-        generator.set_state(saved["generator"])
-        torch.set_rng_state(saved["global generator"])
-    for number in range(saved["epoch"] + 1 if saved else 1, n_epochs + 1):
         network.train()
-        for batch in shuffled_batches(train, settings.batch_size, generator):
-            x = rows[batch]  # (batch, n_features)
-            seen = (
-                x * (torch.rand(x.shape, generator=generator) >= noise).to(x.device) if noise else x
-            )
-            reconstruction_gradients(network, seen, x)
-            optimiser.step()
-            if one_cycle:
-                one_cycle.step()
-        error = reconstruction_error(network, rows, held_out)
-        best.offer(error)
-        on_epoch(Epoch(stage, number, n_epochs, error))
-        if plateau:
-            plateau.step(error)
-        # One-cycle gains most in its last epochs, when the rate has come down: it is not cut short.
-        if plateau and best.age >= settings.patience:
-            break
-        if not math.isfinite(error):
-            warnings.warn(
-                f"Pretraining ({stage}) went astray in epoch {number}; the best weights before stay. "
-                f"Try a lower learning_rate than {settings.learning_rate}.",
-                stacklevel=2,
-            )
-            break
-        checkpoint.save_at_times("epoch", state)
-    best.restore()
+
+    @property
+    def n_steps(self) -> int:
+        settings, per_pass = self.settings, self.batches.per_pass
+        if settings.n_epochs is not None:
+            return int(settings.n_epochs) * per_pass
+        if settings.n_steps == "auto":
+            return default_pretraining_steps(len(self.rows), settings.batch_size, per_pass)
+        return int(settings.n_steps)
+
+    def start(self, rate: float) -> list[torch.optim.Optimizer]:
+        decay = self.settings.weight_decay
+        return [torch.optim.Adam(self.parameters, lr=rate, weight_decay=decay, fused=True)]
+
+    def schedule(self, optimizer: torch.optim.Optimizer, n_steps: int) -> LRScheduler:
+        if self.settings.schedule == "one-cycle":
+            return OneCycleLR(optimizer, optimizer.param_groups[0]["lr"], total_steps=n_steps + 1)
+        return ReduceLROnPlateau(optimizer, factor=0.5, patience=self.settings.patience // 2)
+
+    def gradients(self, step: int) -> torch.Tensor | None:
+        parts = self.network.by_hand()
+        if parts is None:
+            return super().gradients(step)
+        seen, x = self._batch()
+        reconstruction_gradients(*parts, seen, x)
+        return None
+
+    def loss(self, step: int) -> torch.Tensor:
+        seen, x = self._batch()
+        return (self.network(seen)[1] - x).square().mean()
+
+    def _batch(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows with and without noise, (batch, n_features) each."""
+        x = self.rows[next(self.batches)]
+        if not self.noise:
+            return x, x
+        kept = torch.rand(x.shape, generator=self.batches.generator) >= self.noise
+        return x * kept.to(x.device), x
+
+    def check(self, step: int) -> Check:
+        error = reconstruction_error(self.network, self.rows, self.held_out)
+        self.network.train()
+        return Check(held_out=error)
+
+
+def state_after_epoch(saved: dict[str, Any], per_pass: int) -> dict[str, Any]:
+    """What :class:`deccs.training.engine.Run` saves, from what was saved after an epoch before."""
+    step = saved["epoch"] * per_pass
+    generator = saved["generator"]
+    return {
+        "step": step,
+        "learned": {"network": saved["network"]},
+        "random": {"batches": {"began": generator, "number": per_pass, "generator": generator}},
+        "torch": saved["global generator"],
+        "optimizers": [saved["optimiser"]],
+        "schedules": [saved["schedule"]],
+        "kept": {"network": saved["best"]["states"][0]},
+        "best": saved["best"]["value"],
+        "age": saved["best"]["age"],
+        "n_rescues": 0,
+        "sums": None,
+        "n_summed": step,
+        "told": (0.0, step),
+    }
+
+
+@torch.no_grad()
+def reconstruction_error(network: nn.Module, rows: Rows, index: torch.Tensor) -> float:
+    """Mean squared error over points and columns."""
+    network.eval()
+    total = 0.0
+    for place in blocks(len(index), rows_at_once(rows.n_features)):
+        x = rows[index[place]]
+        total += float((network(x)[1] - x).square().mean()) * len(x)
+    return total / len(index)
 
 
 @contextmanager
-def as_one(network: Autoencoder) -> Iterator[list[nn.Parameter]]:
-    """The parameters to optimise. Those of a tiny network are one vector meanwhile, and their gradients another.
+def as_one_vector(network: Autoencoder) -> Iterator[list[nn.Parameter]]:
+    """The parameters to optimize. Those of a tiny network are one vector meanwhile, and so are their gradients.
 
-    An optimiser's work is per tensor. :meth:`FeedForward.backward_by_hand` writes a gradient where the last one was.
+    An optimizer's work is per tensor. :meth:`FeedForward.backward_by_hand` writes a gradient where the last one was.
     """
-    own = list(network.parameters())
-    if network.by_hand() is None or sum(parameter.numel() for parameter in own) > TINY_NETWORK:
-        yield own
+    weights = list(network.parameters())
+    if network.by_hand() is None or sum(parameter.numel() for parameter in weights) > TINY_NETWORK:
+        yield weights
         return
-    vector = nn.Parameter(torch.cat([parameter.detach().flatten() for parameter in own]))
+    vector = nn.Parameter(torch.cat([parameter.detach().flatten() for parameter in weights]))
     vector.grad = torch.zeros_like(vector)
-    sizes = [parameter.numel() for parameter in own]
+    sizes = [parameter.numel() for parameter in weights]
     for parameter, part, gradient in zip(
-        own, vector.detach().split(sizes), vector.grad.split(sizes), strict=True
+        weights, vector.detach().split(sizes), vector.grad.split(sizes), strict=True
     ):
         parameter.data, parameter.grad = part.view_as(parameter), gradient.view_as(parameter)
     try:
         yield [vector]
     finally:
-        for parameter in own:
+        for parameter in weights:
             parameter.data, parameter.grad = parameter.data.clone(), None
 
 
-def reconstruction_gradients(network: Autoencoder, seen: torch.Tensor, x: torch.Tensor) -> None:
-    """Set ``.grad`` of every weight to that of the mean squared error of reconstructing x from what was seen."""
-    parts = network.by_hand()
-    if parts:
-        encoder, decoder = parts
-        with torch.no_grad():
-            z, into = encoder.forward_by_hand(seen)
-            back, out = decoder.forward_by_hand(z)
-            gradient = decoder.backward_by_hand((back - x).mul_(2 / x.numel()), out)
-            encoder.backward_by_hand(gradient, into, to_input=False)
-        return
-    network.zero_grad(set_to_none=True)
-    with precision_for(x.device):
-        loss = (network(seen)[1] - x).square().mean()
-    loss.backward()
+@torch.no_grad()
+def reconstruction_gradients(
+    encoder: FeedForward, decoder: FeedForward, seen: torch.Tensor, x: torch.Tensor
+) -> None:
+    """Set ``.grad`` of all weights for the mean squared error of reconstructing x from what is seen."""
+    z, into = encoder.forward_by_hand(seen)
+    back, out = decoder.forward_by_hand(z)
+    gradient = decoder.backward_by_hand((back - x).mul_(2 / x.numel()), out)
+    encoder.backward_by_hand(gradient, into, to_input=False)
 
 
 def growing_parts(autoencoder: Autoencoder) -> Iterator[Autoencoder]:

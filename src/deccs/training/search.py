@@ -2,49 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from sklearn.base import clone
+
 from deccs.data.rows import Rows
 from deccs.network.autoencoder import Autoencoder
-from deccs.seeds import generator_for
-from deccs.settings import Pretraining
-from deccs.storage import NO_CHECKPOINT, Checkpoint
+from deccs.rules import default_layers
+from deccs.seeds import generator_for, torch_seeded
+from deccs.settings import Network, Pretraining
+from deccs.storage import Checkpoint
 from deccs.training.batches import hold_out
 from deccs.training.pretraining import pretrain, reconstruction_error
 
+Choice = dict[str, Any]  # a value for each setting of the grid
+
+
+def initial_autoencoder(rows: Rows, network: Network, root: int) -> Autoencoder:
+    """The untrained feed-forward network for these rows."""
+    layers = network.layers
+    if isinstance(layers, str):
+        layers = default_layers(len(rows), rows.n_features)
+    with torch_seeded(root, "initial weights"):
+        untrained = Autoencoder.feed_forward(rows.n_features, layers, network.dropout)
+    return untrained.to(rows.device)
+
+
+def with_choice(
+    network: Network, settings: Pretraining, choice: Choice
+) -> tuple[Network, Pretraining]:
+    """Both settings with the choice's values in place of their own."""
+    for_network = {name: value for name, value in choice.items() if hasattr(network, name)}
+    for_training = {name: value for name, value in choice.items() if name not in for_network}
+    return clone(network).set_params(**for_network), clone(settings).set_params(**for_training)
+
 
 def search_pretraining(
-    build: Callable[[dict[str, Any]], Autoencoder],
-    rows: Rows,
-    grid: Mapping[str, Sequence[Any]],
-    settings: Pretraining,
-    root: int,
-    checkpoint: Checkpoint = NO_CHECKPOINT,
-) -> tuple[dict[str, Any], list[tuple[dict[str, Any], float]]]:
-    """The settings of the grid with the least held-out reconstruction error, and all errors.
+    rows: Rows, network: Network, settings: Pretraining, root: int, checkpoint: Checkpoint
+) -> tuple[Choice, list[tuple[Choice, float]]]:
+    """The choice of the grid with the least held-out reconstruction error, and all errors.
 
-    As the paper did for the UCI sets; no label takes part. ``build`` makes a fresh autoencoder
-    from the settings that are the network's (``layers``, ``dropout``); the rest are fields of
-    :class:`Pretraining`.
+    As the paper did for the UCI sets; no label takes part.
     """
-    unknown = [
-        name for name in grid if name not in ("layers", "dropout") and not hasattr(settings, name)
-    ]
+    grid = settings.grid or {}
+    known = {*network.get_params(), *settings.get_params()} - {"grid"}
+    unknown = [name for name in grid if name not in known]
     if unknown:
         raise ValueError(
-            f"The grid has names that are no setting of the autoencoder's training: {unknown}."
+            f"pretraining.grid has names that are no settings: {', '.join(unknown)}. "
+            f"It may have {', '.join(sorted(known))}."
         )
     _, held_out = hold_out(len(rows), settings.held_out, generator_for(root, "held out"))
-    errors: list[tuple[dict[str, Any], float]] = []
+    errors: list[tuple[Choice, float]] = []
     for number, values in enumerate(product(*grid.values())):
         choice = dict(zip(grid, values, strict=True))
-        changes = {name: value for name, value in choice.items() if hasattr(settings, name)}
-        own = checkpoint.at("search", number)
-        autoencoder = pretrain(
-            build(choice), rows, replace(settings, **changes), root, checkpoint=own
-        )
+        chosen_network, chosen = with_choice(network, settings, choice)
+        autoencoder = initial_autoencoder(rows, chosen_network, root)
+        pretrain(autoencoder, rows, chosen, root, checkpoint=checkpoint.at("search", number))
         errors.append((choice, reconstruction_error(autoencoder, rows, held_out)))
     return min(errors, key=lambda row: row[1])[0], errors

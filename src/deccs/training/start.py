@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from deccs.data.rows import Rows
-from deccs.events import Epoch
+from deccs.events import NOBODY, Listeners
 from deccs.network.autoencoder import Autoencoder
-from deccs.rules import default_layers
-from deccs.seeds import torch_seeded
-from deccs.settings import Pretraining
+from deccs.settings import Network, Pretraining
 from deccs.storage import NO_CHECKPOINT, Checkpoint
 from deccs.training.pretraining import pretrain
-from deccs.training.search import search_pretraining
+from deccs.training.search import Choice, initial_autoencoder, search_pretraining, with_choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,57 +22,35 @@ class Start:
     """A pretrained autoencoder, and what a search over settings has tried for it."""
 
     autoencoder: Autoencoder
-    search: list[tuple[dict[str, Any], float]] | None = None
+    search: list[tuple[Choice, float]] | None = None
 
 
 def starting_autoencoder(
     rows: Rows,
+    network: Network | Autoencoder | tuple[Any, Any],
+    settings: Pretraining,
     root: int,
-    *,
-    autoencoder: Autoencoder | tuple[Any, Any] | None = None,
-    layers: Sequence[int] | str = "auto",
-    dropout: float = 0.0,
-    pretraining: Pretraining | None = None,
-    grid: Mapping[str, Sequence[Any]] | None = None,
-    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    listeners: Listeners = NOBODY,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Start:
     """Take or build, then pretrain unless that is done. What was given is copied, never changed."""
-    settings = pretraining or Pretraining()
-    if not isinstance(settings, Pretraining):
-        raise ValueError(f"pretraining must be a deccs.Pretraining(...) or None, got {settings!r}.")
-
-    def build(choice: Mapping[str, Any]) -> Autoencoder:
-        own = {"layers": layers, "dropout": dropout}
-        return initial_autoencoder(
-            rows, **{name: choice.get(name, own[name]) for name in own}, root=root
-        )
-
     search = None
-    if autoencoder is not None:
-        start = own_autoencoder(autoencoder, rows)
-    elif grid:
-        choice, search = search_pretraining(build, rows, grid, settings, root, checkpoint)
-        settings = replace(
-            settings, **{name: value for name, value in choice.items() if hasattr(settings, name)}
-        )
-        start = build(choice)
+    if not isinstance(network, Network):
+        autoencoder = copy_of_modules(network, rows)
     else:
-        start = build({})
-    if not start.pretrained:
-        pretrain(start, rows, settings, root, on_epoch, checkpoint)
-    return Start(start, search)
+        if settings.grid:
+            choice, search = search_pretraining(rows, network, settings, root, checkpoint)
+            network, settings = with_choice(network, settings, choice)
+        autoencoder = initial_autoencoder(rows, network, root)
+    if not autoencoder.pretrained:
+        pretrain(autoencoder, rows, settings, root, listeners, checkpoint)
+    return Start(autoencoder, search)
 
 
-def own_autoencoder(given: Any, rows: Rows) -> Autoencoder:
+def copy_of_modules(given: Autoencoder | tuple[Any, Any], rows: Rows) -> Autoencoder:
     """A copy of the user's modules, checked against the rows."""
-    if not isinstance(given, Autoencoder):
-        if not (isinstance(given, tuple | list) and len(given) == 2):
-            raise ValueError(
-                f"autoencoder must be an Autoencoder or a pair (encoder, decoder), got {given!r}."
-            )
-        given = Autoencoder(*given)
-    autoencoder = copy.deepcopy(given).float().to(rows.device)
+    modules = given if isinstance(given, Autoencoder) else Autoencoder(*given)
+    autoencoder = copy.deepcopy(modules).float().to(rows.device)
     check_shapes(autoencoder, rows)
     return autoencoder
 
@@ -95,15 +70,3 @@ def check_shapes(autoencoder: Autoencoder, rows: Rows) -> None:
             f"The encoder must give (n, n_latent) and the decoder (n, {rows.n_features}); "
             f"got {tuple(z.shape)} and {tuple(back.shape)} for n = {len(x)}."
         )
-
-
-def initial_autoencoder(
-    rows: Rows, layers: Sequence[int] | str, dropout: float, root: int
-) -> Autoencoder:
-    """The untrained feed-forward network for these rows."""
-    if isinstance(layers, str):
-        if layers != "auto":
-            raise ValueError(f"layers must be 'auto' or a tuple of widths, got {layers!r}.")
-        layers = default_layers(len(rows), rows.n_features)
-    with torch_seeded(root, "initial weights"):
-        return Autoencoder.feed_forward(rows.n_features, layers, dropout).to(rows.device)

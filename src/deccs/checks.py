@@ -1,0 +1,200 @@
+"""Parameters: declared once, checked by one table with one wording.
+
+A parameter, its default and its rule stand on one line of the class that has it::
+
+    tol: Annotated[float, number(at_least=0)] = 1e-3
+
+The class is a dataclass, so this line is also the signature. ``check_parameters`` reads the rules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from numbers import Integral, Real
+from typing import Any, Self, get_type_hints
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which values a parameter may have, and the words for them."""
+
+    words: str
+    allows: Callable[[Any], bool]
+    settings: type | None = None  # the class of settings that None stands for
+
+    def __or__(self, other: Rule) -> Rule:
+        return Rule(
+            f"{self.words} or {other.words}",
+            lambda value: self.allows(value) or other.allows(value),
+            self.settings or other.settings,
+        )
+
+
+def is_whole(value: object) -> bool:
+    """Whether this is a whole number; True and False are not."""
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+
+
+def is_number(value: object) -> bool:
+    """Whether this is a number; NaN, True and False are not."""
+    return (
+        isinstance(value, Real)
+        and not isinstance(value, bool | np.bool_)
+        and not math.isnan(float(value))
+    )
+
+
+def whole(at_least: int) -> Rule:
+    """
+    >>> rule = whole(at_least=1)
+    >>> rule.words, rule.allows(np.int64(1)), rule.allows(True), rule.allows(0)
+    ('a whole number of at least 1', True, False, False)
+    """
+    return Rule(
+        f"a whole number of at least {at_least}", lambda value: is_whole(value) and value >= at_least
+    )
+
+
+def number(at_least: float | None = None, above: float | None = None) -> Rule:
+    """
+    >>> number(above=0).words, number(at_least=0).allows(np.float32(0.5)), number().allows("1")
+    ('a number above 0', True, False)
+    """
+    if above is not None:
+        return Rule(f"a number above {above}", lambda value: is_number(value) and value > above)
+    if at_least is not None:
+        return Rule(
+            f"a number of at least {at_least}", lambda value: is_number(value) and value >= at_least
+        )
+    return Rule("a number", is_number)
+
+
+def share(*, zero: bool = False, one: bool = False) -> Rule:
+    """A number between 0 and 1; ``zero`` and ``one`` say whether the ends are allowed.
+
+    >>> share(zero=True).words, share(one=True).allows(1.0), share(one=True).allows(1)
+    ('a share in [0, 1)', True, False)
+    """
+    low, high = "[" if zero else "(", "]" if one else ")"
+
+    def allows(value: Any) -> bool:
+        if is_whole(value) and not (zero and value == 0):  # 1 is a number of points, 1.0 is all of them
+            return False
+        above = is_number(value) and (value >= 0 if zero else value > 0)
+        return bool(above and (value <= 1 if one else value < 1))
+
+    return Rule(f"a share in {low}0, 1{high}", allows)
+
+
+def one_of(*choices: str | None) -> Rule:
+    """
+    >>> one_of("mean", "median").words, one_of("mean", None).allows(None)
+    ("'mean' or 'median'", True)
+    """
+    return Rule(
+        " or ".join(repr(choice) for choice in choices),
+        lambda value: (value is None or isinstance(value, str)) and value in choices,
+    )
+
+
+def instance(*kinds: type, words: str) -> Rule:
+    return Rule(words, lambda value: isinstance(value, kinds))
+
+
+def settings(kind: type) -> Rule:
+    """An object of a settings class, or None for its defaults."""
+    return Rule(
+        f"a deccs.{kind.__name__}(...) or None",
+        lambda value: value is None or isinstance(value, kind),
+        kind,
+    )
+
+
+def is_widths(value: Any) -> bool:
+    """Whether this is a sequence of layer widths."""
+    if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
+        return False
+    return len(value) > 0 and all(is_whole(width) and width >= 1 for width in value)
+
+
+AUTO = one_of("auto")
+NONE = Rule("None", lambda value: value is None)
+FLAG = Rule("True or False", lambda value: isinstance(value, bool | np.bool_))
+WIDTHS = Rule("a tuple of layer widths, each a whole number of at least 1", is_widths)
+CALLABLE = Rule("a function", callable)
+ANY = Rule("anything", lambda value: True)
+SEED = Rule(
+    "None, a whole number of at least 0 or a numpy.random.RandomState",
+    lambda value: (
+        value is None
+        or isinstance(value, np.random.RandomState)
+        or (is_whole(value) and value >= 0)
+    ),
+)
+
+
+@cache
+def rules_of(cls: type) -> dict[str, Rule]:
+    """The rule of every parameter that has one."""
+    hints = get_type_hints(cls, include_extras=True)
+    return {
+        name: rule
+        for name, hint in hints.items()
+        for rule in getattr(hint, "__metadata__", ())
+        if isinstance(rule, Rule)
+    }
+
+
+def check_parameters(owner: Any, place: str = "") -> None:
+    """Raise a ValueError for the first parameter whose value its rule does not allow."""
+    for name, rule in rules_of(type(owner)).items():
+        value = getattr(owner, name)
+        if not rule.allows(value):
+            raise ValueError(f"{place}{name} must be {rule.words}, got {value!r}.")
+        if isinstance(value, Parameters):
+            check_parameters(value, f"{place}{name}.")
+
+
+class Parameters(BaseEstimator):
+    """scikit-learn's parameters, where None stands for the defaults of a settings class.
+
+    ``DECCS(10).set_params(rounds__n_rounds=5)`` works although ``rounds`` is None, and so do
+    ``GridSearchCV`` and ``clone``.
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Names and values; ``deep`` adds those of the settings, as ``rounds__n_rounds``."""
+        values: dict[str, Any] = super().get_params(deep=deep)
+        if deep:
+            for name, kind in self._settings_classes().items():
+                if values[name] is None:
+                    inner = kind().get_params(deep=True)
+                    values |= {f"{name}__{key}": value for key, value in inner.items()}
+        return values
+
+    def set_params(self, **values: Any) -> Self:
+        """Change parameters; those of the settings as ``rounds__n_rounds``."""
+        kinds = self._settings_classes()
+        for key in values:
+            name = key.partition("__")[0]
+            if key != name and name in kinds and values.get(name, getattr(self, name)) is None:
+                values.pop(name, None)
+                return super().set_params(**{name: kinds[name]()}).set_params(**values)
+        return super().set_params(**values)
+
+    def settings_for(self, name: str) -> Any:
+        """The settings under this name: the user's, or the defaults."""
+        value = getattr(self, name)
+        return self._settings_classes()[name]() if value is None else value
+
+    @classmethod
+    def _settings_classes(cls) -> dict[str, type[Parameters]]:
+        return {
+            name: rule.settings for name, rule in rules_of(cls).items() if rule.settings is not None
+        }

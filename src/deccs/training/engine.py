@@ -1,0 +1,297 @@
+"""The training loop: everything that is trained runs here.
+
+A method supplies a :class:`Learner`: its loss (or its gradient) and little else. The loop knows the
+step budget, schedules, checks, the best state, recovery from a loss that is not finite, progress,
+checkpoints, and the one place where gradients are synchronized across processes.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from deccs.events import NOBODY, Listeners, Progress
+from deccs.network.device import precision_for
+from deccs.storage import NO_CHECKPOINT, Checkpoint
+
+MOST_RESCUES = 10  # times a training may go back before it ends with the last good state
+
+Sync = Callable[[Iterable[torch.Tensor]], None]
+
+
+def alone(parameters: Iterable[torch.Tensor]) -> None:
+    """Gradients of a single process need no synchronization."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a learner finds at a check.
+
+    ``held_out`` is an error on held-out points: the state with the lowest one is kept. Without it
+    the last state is kept. ``lost`` sends the training back to the kept state and on at half the
+    rate; so does a loss that is not finite. ``stop`` ends the training.
+    """
+
+    held_out: float = math.nan
+    changed: float = math.nan  # share of the labels that changed since the last check
+    lost: bool = False
+    stop: bool = False
+
+
+class Learner:
+    """What is trained. Attributes named in ``learned`` and ``random`` can be saved and restored.
+
+    An attribute is a module, an optimizer-free tensor or parameter, or any value that model files
+    can hold. ``learned`` is also restored when a training goes back; ``random`` (batches,
+    generators) is only restored when a fit is resumed.
+    """
+
+    stage = "training"  # its name in progress displays
+    learned: tuple[str, ...] = ()
+    random: tuple[str, ...] = ()
+    keeps_best = False  # the state of the lowest held-out error, instead of the last
+    limit = math.inf  # a held-out error that is not below this means that the training is lost
+    device = torch.device("cpu")
+
+    def start(self, rate: float) -> list[torch.optim.Optimizer]:
+        """New optimizers; also called when the training goes on at a lower rate."""
+        raise NotImplementedError
+
+    def schedule(self, optimizer: torch.optim.Optimizer, n_steps: int) -> LRScheduler | None:
+        """How the rate of an optimizer changes over the steps that are left."""
+        return None
+
+    def loss(self, step: int) -> torch.Tensor:
+        """The loss of a new batch; steps count from 1."""
+        raise NotImplementedError
+
+    def gradients(self, step: int) -> torch.Tensor | None:
+        """Set ``.grad`` of what is trained; the loss, or its terms with the total last, comes back.
+
+        The default uses autograd. None says that the loss was not computed.
+        """
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        with precision_for(self.device):
+            loss = self.loss(step)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+    def before_step(self, step: int) -> None:
+        """What comes before the gradients: new targets, another tree, ..."""
+
+    def after_step(self, step: int) -> None:
+        """What follows the optimizers: moved centers, ..."""
+
+    def check(self, step: int) -> Check:
+        """Look at what has been learned; called every ``check_every`` steps and after the last."""
+        return Check()
+
+    optimizers: list[torch.optim.Optimizer]  # set by the loop from ``start``; may be changed
+
+    def learned_state(self) -> dict[str, Any]:
+        return {name: state_of(getattr(self, name)) for name in self.learned}
+
+    def load_learned(self, state: dict[str, Any]) -> None:
+        for name in self.learned:
+            put_back(self, name, state[name])
+
+
+def state_of(value: Any) -> Any:
+    """What is needed to put a value back, as files can hold it."""
+    if hasattr(value, "state_dict"):
+        return value.state_dict()
+    if isinstance(value, torch.Generator):
+        return value.get_state()
+    return value.detach() if isinstance(value, torch.Tensor) else value
+
+
+def put_back(owner: Any, name: str, state: Any) -> None:
+    value = getattr(owner, name)
+    if hasattr(value, "load_state_dict"):
+        value.load_state_dict(state)
+    elif isinstance(value, torch.Generator):
+        value.set_state(state)
+    elif isinstance(value, nn.Parameter):
+        value.data.copy_(state)
+    elif isinstance(state, torch.Tensor):
+        setattr(owner, name, state.to(owner.device, copy=True))
+    else:
+        setattr(owner, name, copy.deepcopy(state))
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What came of a training."""
+
+    n_steps: int
+    losses: torch.Tensor  # mean terms over the steps since the last rescue; NaN where none was good
+    n_rescues: int = 0
+
+
+def train(
+    learner: Learner,
+    n_steps: int,
+    *,
+    rate: float,
+    check_every: int = 100,
+    patience: int | None = None,
+    listeners: Listeners = NOBODY,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
+    sync: Sync = alone,
+) -> Trained:
+    """Train for ``n_steps``, or until a check says stop or ``patience`` checks found nothing better.
+
+    From a ``checkpoint`` it goes on after the last state that was saved, with the same bits.
+    """
+    run = Run(learner, n_steps, rate)
+    finished = checkpoint.load("trained")
+    if finished:
+        learner.load_learned(finished["learned"])
+        return Trained(finished["n_steps"], finished["losses"], finished["n_rescues"])
+    saved = checkpoint.load("training")
+    if saved:
+        run.load_state_dict(saved)
+    while run.step < n_steps:
+        run.one_step(sync)
+        if run.step % check_every == 0 or run.step == n_steps:
+            stop = run.one_check(patience, listeners)
+            if stop or listeners.stopped:
+                break
+            checkpoint.save_at_times("training", run.state_dict)
+    trained = run.finish()
+    checkpoint.save("trained", {"learned": learner.learned_state(), **vars(trained)})
+    return trained
+
+
+class Run:
+    """A training under way."""
+
+    def __init__(self, learner: Learner, n_steps: int, rate: float) -> None:
+        self.learner, self.n_steps, self.rate = learner, n_steps, rate
+        self.step = 0
+        self.n_rescues = 0
+        self.best, self.age = math.inf, 0  # the lowest held-out error, and checks since
+        self._start_optimizers()
+        self._start_sums()
+        self._keep()
+
+    def one_step(self, sync: Sync) -> None:
+        learner = self.learner
+        self.step += 1
+        learner.before_step(self.step)
+        loss = learner.gradients(self.step)
+        for optimizer in learner.optimizers:
+            sync(tensor for group in optimizer.param_groups for tensor in group["params"])
+            optimizer.step()
+        for schedule in self.schedules:
+            if not isinstance(schedule, ReduceLROnPlateau):
+                schedule.step()
+        learner.after_step(self.step)
+        if loss is not None:
+            self.sums = loss.clone() if self.sums is None else self.sums.add_(loss)
+        self.n_summed += 1
+
+    def one_check(self, patience: int | None, listeners: Listeners) -> bool:
+        """Keep the state or go back to the kept one; whether the training should end."""
+        finite = self.sums is None or bool(self.sums.isfinite().all())
+        check = self.learner.check(self.step) if finite else Check(lost=True)
+        self._tell(check, listeners)
+        judged = self.learner.keeps_best
+        if check.lost or (judged and not check.held_out < self.learner.limit):
+            return self._go_back()
+        if not judged or check.held_out < self.best:
+            self.best, self.age = check.held_out, 0
+            self._keep()
+        else:
+            self.age += 1
+        for schedule in self.schedules:
+            if isinstance(schedule, ReduceLROnPlateau):
+                schedule.step(check.held_out)
+        return check.stop or (patience is not None and self.age >= patience)
+
+    def finish(self) -> Trained:
+        if self.learner.keeps_best:
+            self.learner.load_learned(self.kept)
+        no_losses = torch.full((1,), math.nan)
+        losses = no_losses if self.sums is None else self.sums / self.n_summed
+        return Trained(self.step, losses, self.n_rescues)
+
+    def state_dict(self) -> dict[str, Any]:
+        learner = self.learner
+        return {
+            "step": self.step,
+            "learned": learner.learned_state(),
+            "random": {name: state_of(getattr(learner, name)) for name in learner.random},
+            "torch": torch.get_rng_state(),  # dropout and the like
+            "optimizers": [optimizer.state_dict() for optimizer in learner.optimizers],
+            "schedules": [schedule.state_dict() for schedule in self.schedules],
+            "kept": self.kept,
+            "best": self.best,
+            "age": self.age,
+            "n_rescues": self.n_rescues,
+            "sums": self.sums,
+            "n_summed": self.n_summed,
+            "told": self.told,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        learner = self.learner
+        self.step, self.n_rescues = state["step"], state["n_rescues"]
+        learner.load_learned(state["learned"])
+        self._start_optimizers()
+        for optimizer, saved in zip(learner.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        for schedule, saved in zip(self.schedules, state["schedules"], strict=True):
+            schedule.load_state_dict(saved)
+        for name in learner.random:
+            put_back(learner, name, state["random"][name])
+        torch.set_rng_state(state["torch"])
+        self.kept, self.best, self.age = state["kept"], state["best"], state["age"]
+        self.sums, self.n_summed, self.told = state["sums"], state["n_summed"], state["told"]
+
+    def _start_optimizers(self) -> None:
+        learner = self.learner
+        learner.optimizers = learner.start(self.rate * 0.5**self.n_rescues)
+        left = max(self.n_steps - self.step, 1) if self.n_rescues else max(self.n_steps, 1)
+        schedules = [learner.schedule(optimizer, left) for optimizer in learner.optimizers]
+        self.schedules = [schedule for schedule in schedules if schedule is not None]
+
+    def _start_sums(self) -> None:
+        self.sums: torch.Tensor | None = None
+        self.n_summed = 0
+        self.told: tuple[float, int] = 0.0, 0  # the sum and the steps at the last check
+
+    def _keep(self) -> None:
+        self.kept = copy.deepcopy(self.learner.learned_state())
+
+    def _go_back(self) -> bool:
+        self.n_rescues += 1
+        self.learner.load_learned(self.kept)
+        self._start_optimizers()
+        self._start_sums()
+        if self.n_rescues > MOST_RESCUES:
+            warnings.warn(
+                f"{self.learner.stage}: the loss was not finite or exploded {self.n_rescues} times; "
+                f"the last good state is kept. Try a lower learning_rate than {self.rate}.",
+                stacklevel=4,
+            )
+        return self.n_rescues > MOST_RESCUES
+
+    def _tell(self, check: Check, listeners: Listeners) -> None:
+        total = math.nan if self.sums is None else float(self.sums.flatten()[-1])
+        before, n_before = self.told
+        mean = (total - before) / max(self.n_summed - n_before, 1)
+        self.told = total, self.n_summed
+        progress = Progress(
+            self.learner.stage, self.step, self.n_steps, mean, check.held_out, check.changed
+        )
+        listeners.tell("on_progress", progress)
