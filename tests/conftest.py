@@ -39,8 +39,8 @@ def load_real():
 @pytest.fixture(scope="session")
 def blobs():
     """Three far blobs of 60 points in four dimensions, in a mixed order, numbered by first appearance."""
-    centres = np.array([[0, 0, 0, 0], [8, 0, 8, 0], [0, 8, 0, 8]], dtype=float)
-    X, y = make_blobs([60, 60, 60], centers=centres, cluster_std=0.7, random_state=0)
+    centers = np.array([[0, 0, 0, 0], [8, 0, 8, 0], [0, 8, 0, 8]], dtype=float)
+    X, y = make_blobs([60, 60, 60], centers=centers, cluster_std=0.7, random_state=0)
     return SimpleNamespace(X=X, y=canonical(y))
 
 

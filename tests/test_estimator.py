@@ -195,8 +195,8 @@ class Renamed(ClusterMixin, BaseEstimator):
 
 def test_names_of_clusters_change_nothing(small, blobs):
     def fit(names):
-        labelling = np.array(names)[blobs.y]
-        return small(members=[("mine", labelling), ("ward", Renamed(names))]).fit(blobs.X)
+        labeling = np.array(names)[blobs.y]
+        return small(members=[("mine", labeling), ("ward", Renamed(names))]).fit(blobs.X)
 
     plain = fit((0, 1, 2))
     assert_same_fit(plain, fit((2, 0, 1)), blobs.X)
@@ -485,7 +485,7 @@ def test_wrong_width_of_new_data(plain, blobs):
             r"'a'.*shape \(180,\); got ndarray of shape \(5,\)",
         ),
         ({"scale": "minmax"}, "scale must be one of.*'minmax'"),
-        ({"centre": "mode"}, "centre must be 'mean' or 'median', got 'mode'"),
+        ({"center": "mode"}, "center must be 'mean' or 'median', got 'mode'"),
         ({"layers": "wide"}, "layers must be 'auto' or a tuple of widths, got 'wide'"),
         ({"layers": ()}, r"layers.*got \(\)"),
         ({"layers": (8, 0)}, r"layers.*got \(8, 0\)"),

@@ -48,10 +48,10 @@ def fitted():
 
 
 def points_of(ax):
-    """Colours of the points of an axes, in the order of their places from left to right."""
+    """Colors of the points of an axes, in the order of their places from left to right."""
     drawn = ax.collections[0]
     order = np.argsort(drawn.get_offsets()[:, 0])
-    return [to_hex(colour).upper() for colour in drawn.get_facecolors()[order]]
+    return [to_hex(color).upper() for color in drawn.get_facecolors()[order]]
 
 
 def test_before_and_after_has_the_paper_s_panels_and_scores_by_hand():
@@ -87,7 +87,7 @@ def test_before_and_after_has_the_paper_s_panels_and_scores_by_hand():
     assert pyplot.get_fignums() == []
 
 
-def test_a_cluster_has_the_colour_of_its_class_whatever_its_number():
+def test_a_cluster_has_the_color_of_its_class_whatever_its_number():
     ax = figures.plot_member(hand_made_round(0, [[1, 1, 0, -1]]), "kmeans", TRUTH)
     first, second = plots.PALETTE[:2]
     assert points_of(ax) == [first, first, second, plots.NO_LABEL]
@@ -150,7 +150,7 @@ def test_the_model_s_own_methods_draw_the_same(fitted):
     assert model.plot_embedding(X, ax=given) is given
     drawn = model.plot_embedding()  # no X: the sample the model keeps
     assert len(drawn.collections[0].get_offsets()) == len(best.sample)
-    assert set(points_of(drawn)) == set(plots.colours(model.labels_[best.sample]))
+    assert set(points_of(drawn)) == set(plots.colors(model.labels_[best.sample]))
     with pytest.raises(ValueError, match="one label per point drawn, 160; got 3"):
         model.plot_embedding(X, color=[0, 1, 2])
 

@@ -7,6 +7,7 @@ from deccs._version import __version__
 
 if TYPE_CHECKING:
     from deccs import consensus, datasets, deep, plots, report, scores
+    from deccs.answer import Answer
     from deccs.consensus import (
         AutoencoderConsensus,
         ConsensusClustering,
@@ -14,14 +15,20 @@ if TYPE_CHECKING:
         RandomProjectionFCM,
     )
     from deccs.estimator import DECCS
+    from deccs.events import Callback, Progress
     from deccs.members.default import default_members
     from deccs.network.autoencoder import Autoencoder
     from deccs.rounds.records import Round
-    from deccs.settings import Pretraining
+    from deccs.settings import Network, Pretraining, Rounds
 
 # Where the names are. They are loaded when first used: torch takes seconds, and who asks for --help needs none of it.
 HOMES = {
     "DECCS": "estimator",
+    "Answer": "answer",
+    "Callback": "events",
+    "Network": "settings",
+    "Progress": "events",
+    "Rounds": "settings",
     "Autoencoder": "network.autoencoder",
     "Pretraining": "settings",
     "Round": "rounds.records",
@@ -56,6 +63,11 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "DECCS",
+    "Answer",
+    "Callback",
+    "Network",
+    "Progress",
+    "Rounds",
     "Autoencoder",
     "AutoencoderConsensus",
     "ConsensusClustering",

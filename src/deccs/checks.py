@@ -57,7 +57,8 @@ def whole(at_least: int) -> Rule:
     ('a whole number of at least 1', True, False, False)
     """
     return Rule(
-        f"a whole number of at least {at_least}", lambda value: is_whole(value) and value >= at_least
+        f"a whole number of at least {at_least}",
+        lambda value: is_whole(value) and value >= at_least,
     )
 
 
@@ -84,7 +85,9 @@ def share(*, zero: bool = False, one: bool = False) -> Rule:
     low, high = "[" if zero else "(", "]" if one else ")"
 
     def allows(value: Any) -> bool:
-        if is_whole(value) and not (zero and value == 0):  # 1 is a number of points, 1.0 is all of them
+        if is_whole(value) and not (
+            zero and value == 0
+        ):  # 1 is a number of points, 1.0 is all of them
             return False
         above = is_number(value) and (value >= 0 if zero else value > 0)
         return bool(above and (value <= 1 if one else value < 1))
@@ -129,6 +132,10 @@ FLAG = Rule("True or False", lambda value: isinstance(value, bool | np.bool_))
 WIDTHS = Rule("a tuple of layer widths, each a whole number of at least 1", is_widths)
 CALLABLE = Rule("a function", callable)
 ANY = Rule("anything", lambda value: True)
+N_JOBS = Rule(
+    "None, -1 for all cores, or a whole number of at least 1",
+    lambda value: value is None or (is_whole(value) and value != 0),
+)
 SEED = Rule(
     "None, a whole number of at least 0 or a numpy.random.RandomState",
     lambda value: (

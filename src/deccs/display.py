@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from rich import progress as bars
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from deccs.events import Epoch, Progress
+from deccs.events import Callback, Progress
 from deccs.rounds.records import Round
 
 
-class Display:
+class Display(Callback):
     """Progress bars with the time left, and a line per round above them.
 
     ``extra`` adds words to a round's line, e.g. scores against a known truth.
@@ -21,11 +22,10 @@ class Display:
 
     def __init__(
         self,
-        n_rounds: int,
         console: Console | None = None,
         extra: Callable[[Round], str] = lambda finished: "",
     ) -> None:
-        self.n_rounds, self.extra = n_rounds, extra
+        self.n_rounds, self.extra = 0, extra
         self.progress = bars.Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -47,20 +47,19 @@ class Display:
     def say(self, words: str) -> None:
         self.progress.console.print(words, highlight=False, soft_wrap=True)
 
-    def on_epoch(self, epoch: Epoch) -> None:
-        task = self._task(f"pretraining, {epoch.stage}", epoch.n_epochs)
-        self.progress.update(
-            task,
-            completed=epoch.number,  # type: ignore[arg-type]
-            description=f"pretraining, {epoch.stage}: error {epoch.error:.4f}",
-        )
+    def on_fit_start(self, estimator: Any) -> None:
+        if hasattr(estimator, "rounds"):
+            self.n_rounds = estimator.settings_for("rounds").n_rounds
 
-    def on_progress(self, part: Progress) -> None:
-        task = self._task(part.stage, part.n_steps)
-        words = f"{part.stage}: loss {part.loss:.4f}"
-        if not math.isnan(part.changed):
-            words += f", {part.changed:.1%} of the labels changed"
-        self.progress.update(task, completed=part.step, description=words)  # type: ignore[arg-type]
+    def on_progress(self, progress: Progress) -> None:
+        task = self._task(progress.stage, progress.n_steps)
+        words = progress.stage
+        for name, value in (("loss", progress.loss), ("held-out error", progress.held_out)):
+            if not math.isnan(value):
+                words += f", {name} {value:.4f}"
+        if not math.isnan(progress.changed):
+            words += f", {progress.changed:.1%} of the labels changed"
+        self.progress.update(task, completed=progress.step, description=words)  # type: ignore[arg-type]
 
     def on_round(self, finished: Round) -> None:
         task = self._task(

@@ -17,7 +17,9 @@ class Progress:
     n_steps: int
     loss: float  # mean over the steps since the last check
     held_out: float = math.nan  # error on held-out points, where the training has some
-    changed: float = math.nan  # share of the labels that changed since the last check, where it looks
+    changed: float = (
+        math.nan
+    )  # share of the labels that changed since the last check, where it looks
 
 
 class Callback:
@@ -36,6 +38,9 @@ class Callback:
     def on_round(self, finished: Any) -> None:
         """A round of DECCS is finished; see :class:`deccs.Round`."""
 
+    def on_answer(self, answer: Any) -> None:
+        """A block of rows is labeled, in the order of the rows; see :class:`deccs.Answer`."""
+
     def on_fit_end(self, estimator: Any) -> None:
         """The estimator is fitted."""
 
@@ -45,9 +50,6 @@ class Callback:
         It is asked after every event.
         """
         return False
-
-
-HOOKS = ("on_fit_start", "on_progress", "on_round", "on_fit_end")
 
 
 class Listeners:

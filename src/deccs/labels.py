@@ -55,8 +55,8 @@ def canonical(labels: np.ndarray) -> np.ndarray:
     return rank[inverse.reshape(-1)]
 
 
-def as_labelling(name: str, labels: Any, n_points: int) -> np.ndarray:
-    """A labelling made elsewhere: NaN, None and -1 mean no label."""
+def as_labeling(name: str, labels: Any, n_points: int) -> np.ndarray:
+    """A labeling made elsewhere: NaN, None and -1 mean no label."""
     try:
         given = np.asarray(labels)
         if given.dtype.kind == "f":

@@ -10,7 +10,7 @@ import numpy as np
 from deccs.rounds.records import Round
 
 
-class Summarised(Protocol):
+class Summarized(Protocol):
     """What of a fitted DECCS is told; the estimator itself is above this module."""
 
     labels_: np.ndarray  # (n_points,)
@@ -21,7 +21,7 @@ class Summarised(Protocol):
     label_source_: str
 
 
-def summary_html(model: Summarised) -> str:
+def summary_html(model: Summarized) -> str:
     """A small table: agreement at first and in the best round, cluster sizes, members."""
     sizes = np.bincount(model.labels_)  # (n_clusters,)
     facts = {

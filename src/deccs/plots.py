@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which the colour-blind can tell apart, and three of Tol's for more clusters.
+# Okabe and Ito's colors, which the color-blind can tell apart, and three of Tol's for more clusters.
 PALETTE = (
     "#0072B2",
     "#E69F00",
@@ -170,7 +170,7 @@ def plot_agreement(model: Fitted, ax: Axes | None = None) -> Axes:
 
 
 def scatter(ax: Axes, points: ArrayLike, labels: ArrayLike, title: str = "") -> Axes:
-    """Points in the plane in the colours of their labels, grey for -1."""
+    """Points in the plane in the colors of their labels, gray for -1."""
     points = in_the_plane(points)
     size = float(np.clip(4_000 / max(len(points), 1), 0.5, 4))
     # An order of its own, or the last cluster would lie on top of all others.
@@ -178,7 +178,7 @@ def scatter(ax: Axes, points: ArrayLike, labels: ArrayLike, title: str = "") -> 
     ax.scatter(
         points[order, 0],
         points[order, 1],
-        c=np.array(colours(labels))[order],
+        c=np.array(colors(labels))[order],
         s=size,
         lw=0,
         rasterized=True,
@@ -204,10 +204,10 @@ def in_the_plane(points: ArrayLike) -> np.ndarray:
     return np.pad(points[:, :2], [(0, 0), (0, 2 - min(points.shape[1], 2))])
 
 
-def colours(labels: ArrayLike) -> list[str]:
-    """A colour for each label, the palette again from its start if there are more; -1 is grey.
+def colors(labels: ArrayLike) -> list[str]:
+    """A color for each label, the palette again from its start if there are more; -1 is gray.
 
-    >>> colours([0, 10, -1])
+    >>> colors([0, 10, -1])
     ['#0072B2', '#0072B2', '#C8C8C8']
     """
     return [

@@ -61,7 +61,14 @@ def default_fuzzifier(n_points: int, n_features: int) -> float:
     return float(min(rule, 2.0))
 
 
-@auto("DEC.n_steps", "IDEC.n_steps", "DCN.n_steps", "VaDE.n_steps", "DeepECT.n_steps", "ConCURL.n_steps")
+@auto(
+    "DEC.n_steps",
+    "IDEC.n_steps",
+    "DCN.n_steps",
+    "VaDE.n_steps",
+    "DeepECT.n_steps",
+    "ConCURL.n_steps",
+)
 def default_deep_steps(n_points: int, batch_size: int) -> int:
     """30 passes over the data, at least 1,000 and at most 4,000 steps.
 

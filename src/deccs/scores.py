@@ -28,7 +28,7 @@ __all__ = [
 
 
 def nmi(truth: ArrayLike, labels: ArrayLike) -> float:
-    """Normalised mutual information, arithmetic mean."""
+    """Normalized mutual information, arithmetic mean."""
     return float(normalized_mutual_info_score(truth, labels))
 
 
@@ -58,7 +58,7 @@ def against_truth(truth: ArrayLike, labels: ArrayLike) -> dict[str, float]:
 
 
 def of_members(finished: Any, truth: np.ndarray) -> dict[str, dict[str, float]]:
-    """Scores of each member of a :class:`~deccs.rounds.records.Round`, on the points of the sample it has labelled."""
+    """Scores of each member of a :class:`~deccs.rounds.records.Round`, on the points of the sample it has labeled."""
     classes = np.asarray(truth)[finished.sample]
     return {
         name: against_truth(classes[partition != NOISE], partition[partition != NOISE])

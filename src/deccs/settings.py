@@ -9,7 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
-from deccs.checks import AUTO, FLAG, NONE, WIDTHS, Parameters, instance, number, one_of, share, whole
+from deccs.checks import (
+    AUTO,
+    FLAG,
+    NONE,
+    WIDTHS,
+    Parameters,
+    instance,
+    number,
+    one_of,
+    share,
+    whole,
+)
 from deccs.storage.values import register
 
 COUNT_OR_SHARE = AUTO | share(one=True) | whole(at_least=2)

@@ -32,7 +32,7 @@ def pretraining_seconds(
 ) -> float:
     """Seconds per step of denoising reconstruction."""
     loader = endless(DataLoader(TensorDataset(X), batch_size, shuffle=True, drop_last=True))
-    optimiser = torch.optim.Adam(autoencoder.parameters(), lr=1e-3)
+    optimizer = torch.optim.Adam(autoencoder.parameters(), lr=1e-3)
     losses = []
     start = time.perf_counter()
     for _ in range(n_steps):
@@ -40,9 +40,9 @@ def pretraining_seconds(
         noisy = nn.functional.dropout(x, 0.2) * 0.8
         _, back = autoencoder(noisy)
         loss = nn.functional.mse_loss(back, x)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         losses.append(loss.item())
     return (time.perf_counter() - start) / n_steps
 
@@ -63,7 +63,7 @@ def update_seconds(
         n_latent = autoencoder.encoder(X[:2]).shape[1]
         Z = autoencoder.encoder(X[:n_sample])
     heads = [nn.Linear(n_latent, n_clusters) for _ in range(n_members)]
-    centres = [
+    centers = [
         torch.stack([Z[labels[:, member] == cluster].mean(0) for cluster in range(n_clusters)])
         for member in range(n_members)
     ]
@@ -71,7 +71,7 @@ def update_seconds(
         *autoencoder.parameters(),
         *(weight for head in heads for weight in head.parameters()),
     ]
-    optimiser = torch.optim.SGD(parameters, lr=1e-3, momentum=0.9)
+    optimizer = torch.optim.SGD(parameters, lr=1e-3, momentum=0.9)
     losses = []
     start = time.perf_counter()
     for _ in range(n_steps):
@@ -84,15 +84,15 @@ def update_seconds(
             own = y[:, member]
             for cluster in own.unique():
                 mean = z[own == cluster].mean(0).detach()
-                centres[member][cluster] = 0.5 * centres[member][cluster] + 0.5 * mean
+                centers[member][cluster] = 0.5 * centers[member][cluster] + 0.5 * mean
             said = logits_other.argmax(1)
             alpha = logits.softmax(1).gather(1, own[:, None])[:, 0].detach()
             alpha_other = logits_other.softmax(1).gather(1, said[:, None])[:, 0].detach()
-            cons = (alpha * (z - centres[member][own]).square().mean(1)).mean()
-            cons_other = (alpha_other * (z_other - centres[member][said]).square().mean(1)).mean()
+            cons = (alpha * (z - centers[member][own]).square().mean(1)).mean()
+            cons_other = (alpha_other * (z_other - centers[member][said]).square().mean(1)).mean()
             loss = loss + (nn.functional.cross_entropy(logits, own) + cons + cons_other) / n_members
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         losses.append(loss.item())
     return (time.perf_counter() - start) / n_steps

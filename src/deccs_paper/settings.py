@@ -32,7 +32,7 @@ class PaperSettings:
     layers: tuple[int, ...] = LARGE
     lambda_cons: float = 0.1  # images; 10 for the UCI sets and SYNTH
     linkage: str = "ward"  # "single" for the synthetic sets
-    scale: str | None = "auto"  # SYNTH is not scaled; the loaders have normalised the others
+    scale: str | None = "auto"  # SYNTH is not scaled; the loaders have normalized the others
 
 
 PAPER = {

@@ -215,8 +215,8 @@ def embedding_and_classifiers(n_rows: int = 20_000) -> Iterator[dict[str, Any]]:
 def members(n_sample: int = N_SAMPLE) -> Iterator[dict[str, Any]]:
     """(d): seconds of each member on an embedding of overlapping clusters."""
     rng = np.random.default_rng(0)
-    centres = 2.0 * rng.normal(size=(N_CLUSTERS, 10))
-    Z = rng.normal(size=(n_sample, 10)) + centres[rng.integers(N_CLUSTERS, size=n_sample)]
+    centers = 2.0 * rng.normal(size=(N_CLUSTERS, 10))
+    Z = rng.normal(size=(n_sample, 10)) + centers[rng.integers(N_CLUSTERS, size=n_sample)]
     for name, member in default_members(N_CLUSTERS):
         start = time.perf_counter()
         ask(name, member, Z, np.arange(n_sample), seed=0)
@@ -246,7 +246,7 @@ def published_seconds(name: str, n_columns: int, n_rows: int) -> float:
 
 
 class Watch:
-    """A callback: when the labelling member first was as good as the paper's figure."""
+    """A callback: when the labeling member first was as good as the paper's figure."""
 
     def __init__(self, truth: np.ndarray, wanted: float) -> None:
         self.truth, self.wanted, self.start, self.reached = truth, wanted, time.perf_counter(), None

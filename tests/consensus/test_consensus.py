@@ -22,7 +22,7 @@ from deccs.consensus import (
 )
 from deccs.consensus import locally_weighted as lw
 from deccs.consensus.evidence import similarities
-from deccs.consensus.factorisation import factorise, factors, nmf, residual
+from deccs.consensus.factorization import factorize, factors, nmf, residual
 from deccs.consensus.locally_weighted import cluster_index, lwea, lwgp
 from deccs.consensus.partitions import distinct_rows
 from deccs.consensus.tree import Dense, Factored, merge_tree
@@ -33,7 +33,7 @@ from tests.helpers.consensus_references import (
     closest_pairs,
     cluster_indices_by_loops,
     co_association_by_loops,
-    factorise_all_points,
+    factorize_all_points,
     locally_weighted_by_loops,
     noisy,
     repeated,
@@ -160,7 +160,7 @@ def test_nan_and_minus_one_are_no_label(function):
 
 
 @every_function
-def test_points_no_member_labelled_have_none(function):
+def test_points_no_member_labeled_have_none(function):
     partitions = np.tile(TRUTH, (4, 1))
     partitions[:, [0, 25, 50]] = -1  # of all members: one point of each cluster
     partitions[0, [1, 2]] = partitions[1, [30, 31]] = -1  # of one member
@@ -243,9 +243,9 @@ def test_the_order_of_points_changes_nothing(function, seed):
         ([[0, 1, 2], [0, 1]], 2, None, r"same points, one row each.*\(2,\)"),
         ([[0, 1, np.inf]], 2, None, "holds infinity"),
         ([[0, 1, -2]], 2, None, "holds -2"),
-        ([[-1, np.nan, -1]], 1, None, "No member has labelled any point"),
-        ([[0, 1, 1]], 4, None, "n_clusters=4 is more than the 3 labelled points.*transposed"),
-        ([[0, 1, -1]], 3, None, "n_clusters=3 is more than the 2 labelled points"),
+        ([[-1, np.nan, -1]], 1, None, "No member has labeled any point"),
+        ([[0, 1, 1]], 4, None, "n_clusters=4 is more than the 3 labeled points.*transposed"),
+        ([[0, 1, -1]], 3, None, "n_clusters=3 is more than the 2 labeled points"),
         ([[0, 1, 1]], 0, None, "at least 1, or None, got 0"),
         ([[0, 1, 1]], 2.0, None, "whole number.*got 2.0"),
         ([[0, 1, 1]], True, None, "whole number.*got True"),
@@ -394,7 +394,7 @@ def test_co_association_is_that_of_loops(missing, weighted):
         partitions, weights = repeated(seed, n_members=5, missing=missing)
         partitions[:, -2:] = (
             -1 if missing else partitions[:, -2:]
-        )  # two points that nobody labelled
+        )  # two points that nobody labeled
         weights = weights if weighted else None
         expected = co_association_by_loops(partitions, weights)
         found = co_association(partitions, weights=weights)
@@ -471,7 +471,7 @@ def test_theta_counts():
 
 
 def dense_transfer(partitions, weights, k):
-    """(N, k) points, (k,) eigenvalues: the largest of the normalised graph of all points and clusters."""
+    """(N, k) points, (k,) eigenvalues: the largest of the normalized graph of all points and clusters."""
     indices = cluster_indices_by_loops(partitions, theta=0.4)
     B = bipartite(
         partitions, [index * weights[member] / weights.sum() for member, _, index in indices]
@@ -509,7 +509,7 @@ def test_lwgp_has_the_eigenvectors_of_the_whole_graph(seed, missing, monkeypatch
     assert adjusted_rand_score(truth, labels) > 0.8
 
 
-# Factorisation
+# Factorization
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -522,8 +522,8 @@ def test_nmf_makes_the_updates_of_all_points(seed, weighted):
     assert_allclose((F @ F.T)[np.ix_(rows.row_of, rows.row_of)], S, atol=1e-12)
     start = np.random.default_rng(seed).uniform(0.1, 1, (len(rows), 3))
     for n_iter in (1, 30):
-        Q, D = factorise(F, rows.counts, start, n_iter)
-        all_Q, all_D = factorise_all_points(S, start[rows.row_of], n_iter)
+        Q, D = factorize(F, rows.counts, start, n_iter)
+        all_Q, all_D = factorize_all_points(S, start[rows.row_of], n_iter)
         assert_allclose(Q[rows.row_of], all_Q, atol=1e-8)
         assert_allclose(D, all_D, atol=1e-8)
         assert residual(F, rows.counts, Q, D) == pytest.approx(
@@ -532,7 +532,7 @@ def test_nmf_makes_the_updates_of_all_points(seed, weighted):
 
 
 def test_factors_of_partial_labels_are_cosines():
-    # Points 0 and 1: members 0 and 1 labelled both, one puts them together; 0 has three labels, 1 has two.
+    # Points 0 and 1: members 0 and 1 labeled both, one puts them together; 0 has three labels, 1 has two.
     rows = distinct_rows([[0, 0], [0, 1], [0, -1]])
     S = factors(rows) @ factors(rows).T
     assert_allclose(S, [[1, 1 / np.sqrt(6)], [1 / np.sqrt(6), 1]])

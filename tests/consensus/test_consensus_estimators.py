@@ -59,7 +59,7 @@ def test_two_moons_of_raw_data_are_carried_to_new_points():
     assert len(model.sample_) == 1_000 and model.labels_.shape == (2_000,)
     assert_array_equal(model.predict(X), model.labels_)
     assert_array_equal(model.predict(X[model.sample_]), model._sample_labels)
-    # What is carried is what the members would have said: nearest neighbours keep a curved cluster whole.
+    # What is carried is what the members would have said: nearest neighbors keep a curved cluster whole.
     spectral = model.members_predict(X)[model.member_names_.index("spectral")]
     assert scores.nmi(y, spectral) > 0.95
 
@@ -94,7 +94,7 @@ def test_noise_of_a_member_is_no_label(blobs):
     assert model.base_partitions_[0, -1] == -1 and model.labels_[-1] >= 0
 
 
-def test_a_point_without_any_label_follows_its_neighbour(blobs):
+def test_a_point_without_any_label_follows_its_neighbor(blobs):
     labels = blobs.y.copy()
     labels[7] = -1
     model = ConsensusClustering(3, members=[("a", labels), ("b", labels)]).fit(blobs.X)

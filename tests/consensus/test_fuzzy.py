@@ -10,30 +10,30 @@ from deccs.consensus.fuzzy import fuzzy_c_means, memberships
 from deccs.rules import default_fuzzifier
 
 
-def fuzzy_c_means_in_loops(X, centres, m, n_iter):
+def fuzzy_c_means_in_loops(X, centers, m, n_iter):
     """The two formulas of Bezdek, a point and a cluster at a time."""
-    n, k = len(X), len(centres)
+    n, k = len(X), len(centers)
 
-    def degrees(centres):
+    def degrees(centers):
         U = np.zeros((n, k))
         for i in range(n):
             for j in range(k):
-                own = np.linalg.norm(X[i] - centres[j])
+                own = np.linalg.norm(X[i] - centers[j])
                 U[i, j] = 1 / sum(
-                    (own / np.linalg.norm(X[i] - other)) ** (2 / (m - 1)) for other in centres
+                    (own / np.linalg.norm(X[i] - other)) ** (2 / (m - 1)) for other in centers
                 )
         return U
 
     for _ in range(n_iter):
-        U = degrees(centres)
-        centres = np.stack(
+        U = degrees(centers)
+        centers = np.stack(
             [sum(U[i, j] ** m * X[i] for i in range(n)) / sum(U[:, j] ** m) for j in range(k)]
         )
-    U = degrees(centres)
+    U = degrees(centers)
     objective = sum(
-        U[i, j] ** m * np.sum((X[i] - centres[j]) ** 2) for i in range(n) for j in range(k)
+        U[i, j] ** m * np.sum((X[i] - centers[j]) ** 2) for i in range(n) for j in range(k)
     )
-    return U, centres, objective
+    return U, centers, objective
 
 
 # Memberships
@@ -47,34 +47,34 @@ def test_memberships_by_hand(m, expected):
 
 
 @pytest.mark.parametrize("m", [1.01, 1.5, 2, 10])
-def test_a_point_on_a_centre_belongs_to_it(m):
-    centres = np.array([[0.1, 0.2], [5.0, 5.0], [5.0, 5.0], [-3.0, 1.0]])
+def test_a_point_on_a_center_belongs_to_it(m):
+    centers = np.array([[0.1, 0.2], [5.0, 5.0], [5.0, 5.0], [-3.0, 1.0]])
     assert_allclose(
-        memberships(centres[[0, 1]], centres, m), [[1, 0, 0, 0], [0, 0.5, 0.5, 0]], atol=1e-12
+        memberships(centers[[0, 1]], centers, m), [[1, 0, 0, 0], [0, 0.5, 0.5, 0]], atol=1e-12
     )
 
 
-def test_far_from_the_origin_a_centre_is_still_met():
-    centres = np.array([[1e6, 1e6], [1e6 + 1, 1e6]])
-    U = memberships(np.array([[1e6, 1e6], [1e6 + 0.5, 1e6]]), centres, 1.2)
+def test_far_from_the_origin_a_center_is_still_met():
+    centers = np.array([[1e6, 1e6], [1e6 + 1, 1e6]])
+    U = memberships(np.array([[1e6, 1e6], [1e6 + 0.5, 1e6]]), centers, 1.2)
     assert_allclose(U, [[1, 0], [0.5, 0.5]], atol=1e-12)
 
 
 def test_memberships_sum_to_one_whatever_the_distance(blobs):
-    centres = np.array([[0.0] * 4, [1e-9] * 4, [1e200**0.5] * 4])
+    centers = np.array([[0.0] * 4, [1e-9] * 4, [1e200**0.5] * 4])
     for m in (1.001, 1.1, 2.0, 50.0):
-        U = memberships(blobs.X, centres, m)
+        U = memberships(blobs.X, centers, m)
         assert np.isfinite(U).all() and (U >= 0).all()
         assert_allclose(U.sum(axis=1), 1)
 
 
 def test_blocks_change_nothing(monkeypatch, blobs):
-    centres = blobs.X[:3]
-    whole = memberships(blobs.X, centres, 1.7), fuzzy_c_means(blobs.X, 3, start=centres)
+    centers = blobs.X[:3]
+    whole = memberships(blobs.X, centers, 1.7), fuzzy_c_means(blobs.X, 3, start=centers)
     monkeypatch.setattr("deccs.consensus.fuzzy.rows_at_once", lambda width: 7)
-    parts = memberships(blobs.X, centres, 1.7), fuzzy_c_means(blobs.X, 3, start=centres)
+    parts = memberships(blobs.X, centers, 1.7), fuzzy_c_means(blobs.X, 3, start=centers)
     assert_allclose(parts[0], whole[0], atol=1e-12)
-    assert_allclose(parts[1].centres, whole[1].centres, atol=1e-9)
+    assert_allclose(parts[1].centers, whole[1].centers, atol=1e-9)
 
 
 # Clusterings
@@ -84,9 +84,9 @@ def test_blocks_change_nothing(monkeypatch, blobs):
 def test_agrees_with_plain_loops(m):
     X = np.random.default_rng(0).normal(size=(30, 3))
     result = fuzzy_c_means(X, 3, fuzzifier=m, n_iter=4, tolerance=0, start=X[:3] + 0.01)
-    U, centres, objective = fuzzy_c_means_in_loops(X, X[:3] + 0.01, m, n_iter=4)
+    U, centers, objective = fuzzy_c_means_in_loops(X, X[:3] + 0.01, m, n_iter=4)
     assert_allclose(result.memberships, U, atol=1e-10)
-    assert_allclose(result.centres, centres, atol=1e-10)
+    assert_allclose(result.centers, centers, atol=1e-10)
     assert result.objective == pytest.approx(objective)
     assert result.n_iter == 4
 
@@ -94,7 +94,7 @@ def test_agrees_with_plain_loops(m):
 def test_one_cluster_is_the_mean():
     X = np.array([[0.0, 1], [2, 3], [4, 8]])
     result = fuzzy_c_means(X, 1, fuzzifier=2)
-    assert_allclose(result.centres, [[2, 4]])
+    assert_allclose(result.centers, [[2, 4]])
     assert_allclose(result.memberships, 1)
     assert result.objective == pytest.approx(4 + 0 + 4 + 9 + 1 + 16)
 
@@ -110,7 +110,7 @@ def test_what_comes_back_belongs_together(blobs):
     for n_iter in (1, 2, 100):
         result = fuzzy_c_means(blobs.X, 3, n_iter=n_iter, random_state=0)
         assert_array_equal(
-            memberships(blobs.X, result.centres, result.fuzzifier), result.memberships
+            memberships(blobs.X, result.centers, result.fuzzifier), result.memberships
         )
         assert 1 <= result.n_iter <= n_iter
 
@@ -123,18 +123,18 @@ def test_every_move_lowers_the_objective(blobs):
     assert (np.diff(objectives) <= 1e-9 * objectives[0]).all()
 
 
-def test_order_of_rows_and_of_centres(blobs):
+def test_order_of_rows_and_of_centers(blobs):
     order, names = np.random.default_rng(0).permutation(180), [2, 0, 1]
     plain = fuzzy_c_means(blobs.X, 3, start=blobs.X[:3])
     mixed = fuzzy_c_means(blobs.X[order], 3, start=blobs.X[:3][names])
     assert_allclose(mixed.memberships, plain.memberships[order][:, names], atol=1e-9)
-    assert_allclose(mixed.centres, plain.centres[names], atol=1e-9)
+    assert_allclose(mixed.centers, plain.centers[names], atol=1e-9)
 
 
 def test_same_seed_same_bits(blobs):
     first, again = (fuzzy_c_means(blobs.X, 5, random_state=3) for _ in range(2))
     assert_array_equal(first.memberships, again.memberships)
-    assert not np.array_equal(first.centres, fuzzy_c_means(blobs.X, 5, random_state=4).centres)
+    assert not np.array_equal(first.centers, fuzzy_c_means(blobs.X, 5, random_state=4).centers)
 
 
 def test_more_starts_are_no_worse(blobs):
@@ -145,7 +145,7 @@ def test_more_starts_are_no_worse(blobs):
 
 def test_fewer_distinct_points_than_clusters():
     result = fuzzy_c_means(np.array([[0.0], [0], [1], [1]]), 3, fuzzifier=1.2, random_state=0)
-    assert np.isfinite(result.centres).all() and np.isfinite(result.objective)
+    assert np.isfinite(result.centers).all() and np.isfinite(result.objective)
     assert_allclose(result.memberships.sum(axis=1), 1)
 
 
@@ -162,7 +162,7 @@ def test_two_collapses_in_high_dimension_and_the_rule_does_not():
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(4, 200)) * 0.5, 60, axis=0) + rng.normal(size=(240, 200))
     spread = {
-        m: fuzzy_c_means(X, 4, fuzzifier=m, random_state=0).centres.std(axis=0).mean()
+        m: fuzzy_c_means(X, 4, fuzzifier=m, random_state=0).centers.std(axis=0).mean()
         for m in (2.0, "auto")
     }
     assert spread[2.0] < 0.01 < 0.3 < spread["auto"]

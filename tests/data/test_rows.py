@@ -46,7 +46,7 @@ def test_mixed_columns_get_their_own():
     assert_allclose(scaler(X).std(axis=0), 1)
 
 
-def test_standardised_data_is_left_alone():
+def test_standardized_data_is_left_alone():
     for X, scale in ((mixed(), "columns"), (pixels(), "global")):
         standard = fit_scaler(X, scale)(X)
         again = fit_scaler(standard)
@@ -71,7 +71,7 @@ def test_share_one_range():
     assert not share_one_range(np.array([0, 0]), np.array([1, 1]))  # two columns are a coincidence
 
 
-def test_a_constant_column_is_centred_and_not_blown_up():
+def test_a_constant_column_is_centered_and_not_blown_up():
     X = mixed()
     X[:, 1] = 1e6 / 3
     scaled = fit_scaler(X, "columns")(X)

@@ -60,7 +60,7 @@ def test_content_is_what_a_download_is_checked_against(name):
 
 def test_usps_has_the_moments_of_the_copy_the_paper_used():
     need("usps")
-    X, _ = datasets.load("usps", return_X_y=True, normalise=False)
+    X, _ = datasets.load("usps", return_X_y=True, normalize=False)
     pixels = ((X + 1) / 2 * 255).astype(np.uint8) / 255
     assert pixels.mean() == pytest.approx(0.2497, abs=5e-5)
     assert pixels.std() == pytest.approx(0.3010, abs=5e-5)

@@ -1,4 +1,4 @@
-"""``load``, normalisation and the generators."""
+"""``load``, normalization and the generators."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.mixture import GaussianMixture
 
 from deccs import datasets
-from deccs.datasets.loading import normalise_
+from deccs.datasets.loading import normalize_
 from deccs.datasets.sources import SOURCES
 
 
@@ -65,7 +65,7 @@ def test_return_X_y_gives_the_same_arrays(cache):
 
 def test_per_feature_scaling_by_hand():
     X = np.array([[0, 5, 1], [2, 5, 1], [4, 5, 4]], dtype=np.float32)
-    normalise_(X, "feature")
+    normalize_(X, "feature")
     root = np.sqrt(1.5)
     assert_allclose(
         X, [[-root, 0, -np.sqrt(0.5)], [0, 0, -np.sqrt(0.5)], [root, 0, np.sqrt(2)]], rtol=1e-6
@@ -74,7 +74,7 @@ def test_per_feature_scaling_by_hand():
 
 def test_global_scaling_by_hand():
     X = np.array([[0, 0], [4, 4]], dtype=np.float32)
-    normalise_(X, "global")
+    normalize_(X, "global")
     assert_array_equal(X, [[-1, -1], [1, 1]])
 
 
@@ -83,7 +83,7 @@ def test_scaled_data_has_mean_zero_and_deviation_one_whatever_its_units(scaling,
     X = np.random.default_rng(0).gamma(2, size=(500, 7)).astype(np.float32)
     other_units = 100 * X - 3
     for data in (X, other_units):
-        normalise_(data, scaling)
+        normalize_(data, scaling)
         assert_allclose(data.mean(axis=axis, dtype=np.float64), 0, atol=1e-6)
         assert_allclose(data.std(axis=axis, dtype=np.float64), 1, atol=1e-6)
     assert_allclose(X, other_units, atol=1e-4)
@@ -92,7 +92,7 @@ def test_scaled_data_has_mean_zero_and_deviation_one_whatever_its_units(scaling,
 @pytest.mark.parametrize("scaling", ["feature", "global"])
 def test_constant_data_becomes_zero(scaling):
     X = np.full((7, 3), 0.1, dtype=np.float32)  # the mean of seven 0.1 is not quite 0.1
-    normalise_(X, scaling)
+    normalize_(X, scaling)
     assert_array_equal(X, np.zeros((7, 3)))
 
 
@@ -114,8 +114,8 @@ def test_generators_follow_their_seed(make):
 def test_synth_is_where_the_authors_put_it():
     X, y = datasets.make_synth()
     upper, lower, small, large = (X[y == label] for label in range(4))
-    for moon, centre in ((upper, (0, 0)), (lower, (1, 0.5))):
-        radius = np.linalg.norm(moon - centre, axis=1)
+    for moon, center in ((upper, (0, 0)), (lower, (1, 0.5))):
+        radius = np.linalg.norm(moon - center, axis=1)
         assert_allclose([radius.mean(), radius.std()], [1, 0.04], atol=0.01)
     assert_allclose(small.mean(axis=0), (2, 0.75), atol=0.01)
     assert_allclose(large.mean(axis=0), (2, 1), atol=0.01)
@@ -123,7 +123,7 @@ def test_synth_is_where_the_authors_put_it():
     assert_allclose(large.std(axis=0), 0.045, atol=0.005)
 
 
-def test_rings_have_one_centre():
+def test_rings_have_one_center():
     X, y = datasets.make_rings()
     assert_allclose([X[y == 0].mean(axis=0), X[y == 1].mean(axis=0)], np.zeros((2, 2)), atol=0.01)
     assert np.linalg.norm(X[y == 0], axis=1).min() > np.linalg.norm(X[y == 1], axis=1).max()

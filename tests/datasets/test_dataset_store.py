@@ -47,7 +47,7 @@ def fail_to_load():
 
 
 def test_download_fills_the_cache_and_is_done_once(web, pendigits, cache):
-    first = load("pendigits", normalise=False)
+    first = load("pendigits", normalize=False)
     assert_array_equal(first.X, X)
     assert_array_equal(first.y, y)
     assert sorted(os.listdir(cache)) == ["pendigits.npz", "pendigits.npz.sha256"]
@@ -146,7 +146,7 @@ def test_a_damaged_cache_file_is_downloaded_again(web, pendigits, cache, caplog,
             sidecar.unlink()
         case "other sidecar":
             sidecar.write_text("0" * 64)
-    assert_array_equal(load("pendigits", normalise=False).X, X)
+    assert_array_equal(load("pendigits", normalize=False).X, X)
     assert web.requests == ["pendigits.zip"] * 2
     assert "does not match its checksum" in caplog.text
     assert path.read_bytes() == whole
@@ -163,7 +163,7 @@ def test_the_users_folder_comes_first(web, pendigits, cache, tmp_path, monkeypat
     load("pendigits")
     np.savez(tmp_path / "pendigits.npz", X=X[:1] + 1, y=y[:1])  # a part is allowed
     monkeypatch.setenv("DECCS_DATA", str(tmp_path))
-    mine = load("pendigits", normalise=False)
+    mine = load("pendigits", normalize=False)
     assert_array_equal(mine.X, X[:1] + 1.0)
     assert mine.source == str(tmp_path / "pendigits.npz")
     assert mine.sha256 == hashlib.sha256((tmp_path / "pendigits.npz").read_bytes()).hexdigest()

@@ -172,9 +172,9 @@ def test_the_target_sharpens_and_leaves_a_hard_assignment_alone():
 
 
 def test_soft_assignment_by_hand():
-    z, centres = torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]])
+    z, centers = torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]])
     q = np.array([1 / 26, 1 / 2])  # 1 / (1 + 25), 1 / (1 + 1)
-    assert_allclose(soft_assignment(z, centres)[0], q / q.sum(), rtol=1e-6)
+    assert_allclose(soft_assignment(z, centers)[0], q / q.sum(), rtol=1e-6)
 
 
 def test_divergence_by_hand_and_zero_for_equals():
@@ -204,20 +204,20 @@ def test_dec_stops_when_labels_stand_still(trained, blobs):
     assert DEC(**given, n_steps=50, tol=0.0).fit(blobs.X).n_iter_ == 50
 
 
-def test_a_batch_moves_the_centres_as_its_points_one_by_one():
+def test_a_batch_moves_the_centers_as_its_points_one_by_one():
     rng = torch.Generator().manual_seed(0)
-    centres, counts = torch.randn(3, 2, generator=rng), torch.tensor([1.0, 5.0, 2.0])
+    centers, counts = torch.randn(3, 2, generator=rng), torch.tensor([1.0, 5.0, 2.0])
     z, labels = (
         torch.randn(20, 2, generator=rng),
         torch.randint(2, (20,), generator=rng),
     )  # none in the third
-    slow, seen = centres.clone(), counts.clone()
+    slow, seen = centers.clone(), counts.clone()
     for point, label in zip(z, labels, strict=True):
         seen[label] += 1
         slow[label] += (point - slow[label]) / seen[label]
-    fast, after = count_weighted(centres, counts, z, labels)
+    fast, after = count_weighted(centers, counts, z, labels)
     assert_allclose(fast, slow, atol=1e-6)
-    assert torch.equal(after, seen) and torch.equal(fast[2], centres[2])
+    assert torch.equal(after, seen) and torch.equal(fast[2], centers[2])
 
 
 def test_the_papers_training_is_a_preset():

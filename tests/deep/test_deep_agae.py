@@ -23,7 +23,7 @@ from deccs.deep.agae import (
 QUICK = {
     "n_clusters": 3,
     "n_partitions": 10,
-    "n_neighbours": 10,
+    "n_neighbors": 10,
     "layers": (8, 4),
     "n_steps": 100,
     "random_state": 0,
@@ -43,25 +43,25 @@ def some_partitions(n_points=80, seed=0):
 def test_the_graph_has_the_strongest_links_of_the_whole_co_association():
     partitions = some_partitions()
     rows = distinct_rows(partitions)
-    graph = consensus_graph(rows.membership, rows.membership, rows.counts, n_neighbours=6)
+    graph = consensus_graph(rows.membership, rows.membership, rows.counts, n_neighbors=6)
     first = [
         int(np.flatnonzero(rows.row_of == row)[0]) for row in range(len(rows))
     ]  # a point of each row
     whole = co_association(partitions).toarray()[np.ix_(first, first)]  # (n_rows, n_rows)
     for row, strengths in enumerate(whole):
         slow = np.argsort(-np.round(strengths, 9), kind="stable")[:6]
-        assert_array_equal(graph.neighbours[row], slow)
+        assert_array_equal(graph.neighbors[row], slow)
         weights = strengths[slow] * rows.counts[slow]
         assert_allclose(graph.weights[row], weights / weights.sum())
-        assert graph.neighbours[row, 0] == row  # itself, before all others
+        assert graph.neighbors[row, 0] == row  # itself, before all others
 
 
-def test_a_point_has_the_same_neighbours_alone_as_among_many():
+def test_a_point_has_the_same_neighbors_alone_as_among_many():
     rows = distinct_rows(some_partitions())
     H = rows.membership
-    together = consensus_graph(H, H, rows.counts, n_neighbours=7)
-    alone = [consensus_graph(H[[row]], H, rows.counts, n_neighbours=7) for row in range(len(rows))]
-    assert_array_equal(together.neighbours, np.concatenate([graph.neighbours for graph in alone]))
+    together = consensus_graph(H, H, rows.counts, n_neighbors=7)
+    alone = [consensus_graph(H[[row]], H, rows.counts, n_neighbors=7) for row in range(len(rows))]
+    assert_array_equal(together.neighbors, np.concatenate([graph.neighbors for graph in alone]))
     assert_array_equal(together.weights, np.concatenate([graph.weights for graph in alone]))
 
 
@@ -72,7 +72,7 @@ def test_the_encoder_is_two_graph_convolutions():
         np.array([[0.5, 0.5], [0.9, 0.1], [1, 0], [0.7, 0.3]]),
     )
     A = np.zeros((4, 4))
-    np.put_along_axis(A, graph.neighbours, graph.weights, axis=1)
+    np.put_along_axis(A, graph.neighbors, graph.weights, axis=1)
     X = rng.normal(size=(4, 3)).astype(np.float32)
     torch.manual_seed(0)
     encoder = GraphEncoder(X, graph, layers=(5, 2))
@@ -81,7 +81,7 @@ def test_the_encoder_is_two_graph_convolutions():
     mean, deviation = encoder()
     assert_allclose(mean.detach(), slow[:, :2], atol=1e-6)
     assert_allclose(deviation.detach(), np.exp(slow[:, 2:]), rtol=1e-5)
-    drawn = torch.stack([encoder.draw_neighbours() for _ in range(2_000)])  # (2000, 4)
+    drawn = torch.stack([encoder.draw_neighbors() for _ in range(2_000)])  # (2000, 4)
     assert set(drawn[:, 2].tolist()) == {2}  # weights 1 and 0
     assert float((drawn[:, 3] == 2).float().mean()) == pytest.approx(
         0.3, abs=0.04
@@ -96,22 +96,22 @@ def test_rows_are_the_means_of_their_points():
 
 def test_link_loss_by_hand():
     z = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
-    neighbour, other, shares = (
+    neighbor, other, shares = (
         torch.tensor([1, 0, 2]),
         torch.tensor([2, 2, 0]),
         torch.tensor([0.5, 0.25, 0.25]),
     )
     log = lambda x: np.log(1 + np.exp(x))  # noqa: E731
     by_hand = 0.5 * (log(-2) + log(0)) + 0.25 * (log(-2) + log(0)) + 0.25 * (log(-9) + log(0))
-    assert float(link_loss(z, neighbour, other, shares)) == pytest.approx(by_hand)
+    assert float(link_loss(z, neighbor, other, shares)) == pytest.approx(by_hand)
 
 
 def test_the_prior_draws_around_its_clusters():
-    centres, deviations = (
+    centers, deviations = (
         torch.tensor([[0.0, 0.0], [9.0, 9.0]]),
         torch.tensor([[1.0, 0.0], [0.0, 2.0]]),
     )
-    prior = Prior(centres, deviations, shares=torch.tensor([0.75, 0.25]))
+    prior = Prior(centers, deviations, shares=torch.tensor([0.75, 0.25]))
     torch.manual_seed(0)
     drawn = prior.draw(20_000)
     second = drawn[:, 0] > 6
@@ -143,7 +143,7 @@ def test_without_the_adversary_the_clusters_still_come_and_the_adversary_changes
     [
         ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1, got 0"),
         ({"n_clusters": 1_000}, "n_clusters=1000 is more than the number of points"),
-        ({"n_neighbours": 0}, "n_neighbours must be a whole number of at least 1, got 0"),
+        ({"n_neighbors": 0}, "n_neighbors must be a whole number of at least 1, got 0"),
         ({"layers": (8,)}, "layers must be two widths of at least 1"),
     ],
 )

@@ -9,9 +9,9 @@ from deccs import Pretraining, scores
 from deccs.deep.deepect import (
     DeepECT,
     Growing,
-    centre_loss,
+    center_loss,
     compression_loss,
-    node_centres,
+    node_centers,
     prune,
     sapling,
     split,
@@ -38,8 +38,8 @@ def random_tree(n_leaves, n_latent=3, seed=0):
     sides = torch.zeros(0, 1)
     while sides.shape[1] < n_leaves:
         sides = split(sides, int(torch.randint(sides.shape[1], (1,), generator=rng)))
-    centres = torch.randn(n_leaves, n_latent, generator=rng)
-    return Growing(sides, centres, torch.rand(n_leaves, generator=rng) + 0.1)
+    centers = torch.randn(n_leaves, n_latent, generator=rng)
+    return Growing(sides, centers, torch.rand(n_leaves, generator=rng) + 0.1)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_a_pruned_tree_is_a_tree():
     sides = tree.sides
     for leaf in (3, 0, 5, 1):
         sides = prune(sides, leaf)
-        nodes = tree_of(sides, tree.centres[: sides.shape[1]], tree.weights[: sides.shape[1]])
+        nodes = tree_of(sides, tree.centers[: sides.shape[1]], tree.weights[: sides.shape[1]])
         assert len(nodes.leaves) == sides.shape[1] == len(sides) + 1
         assert all(
             child > node for node, both in enumerate(nodes.children) for child in both if child >= 0
@@ -84,8 +84,8 @@ def test_a_pruned_tree_is_a_tree():
 
 def test_two_means_and_the_widest_leaf_by_hand():
     Z = torch.tensor([[0.0], [1.0], [10.0], [11.0], [11.0], [13.0]])
-    centres, shares = two_means(Z[:4], seed=0)
-    assert_allclose(np.sort(centres[:, 0]), [0.5, 10.5])
+    centers, shares = two_means(Z[:4], seed=0)
+    assert_allclose(np.sort(centers[:, 0]), [0.5, 10.5])
     assert_allclose(shares, [0.5, 0.5])
     assert widest(Z, torch.tensor([0, 0, 1, 1, 1, 1]), 2) == 1  # 0.5 against 4.75 (mean 11.25)
     assert widest(Z, torch.tensor([0, 0, 0, 0, 1, 1]), 2) == 0  # 101 against 2
@@ -95,13 +95,13 @@ def test_two_means_and_the_widest_leaf_by_hand():
 def test_growing_by_hand():
     Z = torch.tensor([[0.0], [1.0], [10.0], [11.0], [12.0]])
     tree = sapling(Z)
-    assert float(tree.centres) == pytest.approx(6.8)
+    assert float(tree.centers) == pytest.approx(6.8)
     tree = tree.grown(Z, seed=0)
-    order = tree.centres[:, 0].argsort()
-    assert_allclose(tree.centres[order, 0], [0.5, 11])
+    order = tree.centers[:, 0].argsort()
+    assert_allclose(tree.centers[order, 0], [0.5, 11])
     assert_allclose(tree.weights[order], [0.4, 0.6])
     tree = tree.grown(Z, seed=0)  # 2 around 11, 0.5 around 0.5
-    assert_allclose(sorted(tree.centres[:, 0].tolist())[0], 0.5)
+    assert_allclose(sorted(tree.centers[:, 0].tolist())[0], 0.5)
     assert len(tree.sides) == 2 and float(tree.weights.sum()) == pytest.approx(1)
 
 
@@ -123,50 +123,50 @@ def test_leaves_without_points_are_pruned_and_one_stays():
         assert len(tree.pruned(0.1).weights) == 4
         tree = tree.counted(torch.tensor([0, 0, 0, 1, 1]))
     left = tree.pruned(0.1)
-    assert_array_equal(left.centres[:, 0], [0, 1])
+    assert_array_equal(left.centers[:, 0], [0, 1])
     assert torch.equal(left.sides, torch.tensor([[1.0, -1.0]]))
     alone = tree.pruned(1_000)
-    assert alone.sides.shape == (0, 1) and float(alone.centres) == 0  # the heaviest
+    assert alone.sides.shape == (0, 1) and float(alone.centers) == 0  # the heaviest
     z, leaf = torch.ones(2, 1), torch.zeros(2, dtype=torch.long)
     assert (
         float(
             compression_loss(
-                z, leaf, alone.sides, node_centres(alone.sides, alone.centres, alone.weights)
+                z, leaf, alone.sides, node_centers(alone.sides, alone.centers, alone.weights)
             )
         )
         == 0
     )
 
 
-def test_the_centre_of_an_inner_node_is_the_weighted_mean_of_its_childrens():
-    nodes = node_centres(
+def test_the_center_of_an_inner_node_is_the_weighted_mean_of_its_childrens():
+    nodes = node_centers(
         FOUR, torch.tensor([[0.0], [1.0], [4.0], [6.0]]), torch.tensor([1.0, 2.0, 3.0, 2.0])
     )
     assert_allclose(nodes[..., 0], [[3, 0, 1], [3.5, 4, 6]])  # (0 + 12) / 4 and (2 + 12) / 4 first
     grown = random_tree(9)
-    tree = tree_of(grown.sides, grown.centres, grown.weights)
+    tree = tree_of(grown.sides, grown.centers, grown.weights)
     for node, both in enumerate(tree.children):
         if both[0] >= 0:
             assert tree.weights[node] == pytest.approx(tree.weights[both].sum())
             assert_allclose(
-                tree.centres[node],
-                np.average(tree.centres[both], axis=0, weights=tree.weights[both]),
+                tree.centers[node],
+                np.average(tree.centers[both], axis=0, weights=tree.weights[both]),
             )
-    pairs = node_centres(grown.sides, grown.centres, grown.weights).transpose(0, 1).reshape(-1, 3)
-    assert_allclose(tree.centres[1:], pairs, rtol=1e-4, atol=1e-6)
+    pairs = node_centers(grown.sides, grown.centers, grown.weights).transpose(0, 1).reshape(-1, 3)
+    assert_allclose(tree.centers[1:], pairs, rtol=1e-4, atol=1e-6)
 
 
-def test_centre_loss_by_hand_moves_centres_and_not_points():
+def test_center_loss_by_hand_moves_centers_and_not_points():
     z = torch.tensor([[2.0, 4.0], [4.0, 4.0], [9.0, 9.0]], requires_grad=True)
-    centres = torch.tensor([[0.0, 0.0], [9.0, 9.0], [1.0, 1.0]], requires_grad=True)
-    loss = centre_loss(z, torch.tensor([0, 0, 1]), centres)  # (3, 4) is 5 off, 0 off, no points
+    centers = torch.tensor([[0.0, 0.0], [9.0, 9.0], [1.0, 1.0]], requires_grad=True)
+    loss = center_loss(z, torch.tensor([0, 0, 1]), centers)  # (3, 4) is 5 off, 0 off, no points
     assert float(loss) == pytest.approx(5 / 3)
     loss.backward()
     assert z.grad is None
-    assert_allclose(centres.grad, np.array([[-0.6, -0.8], [0, 0], [0, 0]]) / 3, atol=1e-6)
+    assert_allclose(centers.grad, np.array([[-0.6, -0.8], [0, 0], [0, 0]]) / 3, atol=1e-6)
 
 
-def test_compression_by_hand_is_along_the_line_between_the_centres_only():
+def test_compression_by_hand_is_along_the_line_between_the_centers_only():
     nodes = torch.tensor([[[0.0, 0.0]], [[3.0, 4.0]]])  # the line is (0.6, 0.8)
     z = torch.tensor([[1.0, 2.0], [4.0, -3.0], [3.0, 5.0]], requires_grad=True)
     loss = compression_loss(z, torch.tensor([0, 0, 1]), FOUR[:1, :2], nodes)
@@ -177,19 +177,19 @@ def test_compression_by_hand_is_along_the_line_between_the_centres_only():
 
 def test_compression_is_the_sum_over_nodes_point_by_point():
     grown = random_tree(8)
-    tree = tree_of(grown.sides, grown.centres, grown.weights)
+    tree = tree_of(grown.sides, grown.centers, grown.weights)
     z = torch.randn(20, 3, generator=torch.Generator().manual_seed(1))
-    leaf = torch.cdist(z, grown.centres).argmin(1)
+    leaf = torch.cdist(z, grown.centers).argmin(1)
     slow = 0.0
     for point, node in zip(
         z.double().numpy(), tree.leaves[leaf_order(grown, tree)][leaf], strict=True
     ):
         while node > 0:
             left, right = tree.children[tree.parents[node]]
-            axis = tree.centres[left] - tree.centres[right]
-            slow += abs((tree.centres[node] - point) @ axis) / np.linalg.norm(axis)
+            axis = tree.centers[left] - tree.centers[right]
+            slow += abs((tree.centers[node] - point) @ axis) / np.linalg.norm(axis)
             node = tree.parents[node]
-    nodes = node_centres(grown.sides, grown.centres, grown.weights)
+    nodes = node_centers(grown.sides, grown.centers, grown.weights)
     assert float(compression_loss(z, leaf, grown.sides, nodes)) == pytest.approx(
         slow / (20 * 14), rel=1e-5
     )
@@ -198,7 +198,7 @@ def test_compression_is_the_sum_over_nodes_point_by_point():
 def leaf_order(grown, tree):
     """Which leaf of the numbered tree each of the growing one's is."""
     return (
-        torch.cdist(grown.centres.double(), torch.from_numpy(tree.centres[tree.leaves]))
+        torch.cdist(grown.centers.double(), torch.from_numpy(tree.centers[tree.leaves]))
         .argmin(1)
         .numpy()
     )
@@ -208,7 +208,7 @@ def test_the_cut_undoes_the_latest_splits():
     tree = tree_of(FOUR, torch.tensor([[0.0], [10.0], [4.0], [16.0]]), torch.ones(4))
     assert_array_equal(tree.parents, [-1, 0, 0, 1, 1, 2, 2])
     assert_array_equal(tree.children[:3], [[1, 2], [3, 4], [5, 6]])
-    assert_array_equal(tree.centres[:, 0], [7.5, 2, 13, 0, 4, 10, 16])
+    assert_array_equal(tree.centers[:, 0], [7.5, 2, 13, 0, 4, 10, 16])
     Z = np.array([[-1.0], [3.0], [9.0], [20.0]])
     assert [tree.cut(k).tolist() for k in (1, 2, 3, 4)] == [[0], [1, 2], [2, 3, 4], [3, 4, 5, 6]]
     assert [tree.labels(Z, k).tolist() for k in (1, 2, 3, 4)] == [
@@ -223,7 +223,7 @@ def test_the_cut_undoes_the_latest_splits():
 
 def test_points_go_to_the_nearest_leaf_and_not_down_the_nearest_nodes():
     tree = tree_of(FOUR[:2, :3], torch.tensor([[0.0], [10.0], [8.0]]), torch.ones(3))
-    assert_array_equal(tree.centres[1:3, 0], [4, 10])
+    assert_array_equal(tree.centers[1:3, 0], [4, 10])
     assert_array_equal(
         tree.labels(np.array([[8.4]]), 2), [0]
     )  # nearer to 10 than to 4, but 8 is a leaf

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from deccs.consensus.partitions import distinct_rows
 from deccs.data.scaling import fit_scaler
-from deccs.deep.base_partitions import kmeans_ensemble, membership, nearest_centres
+from deccs.deep.base_partitions import kmeans_ensemble, membership, nearest_centers
 from deccs.deep.iec import IEC, denoising_map, principal_part, stacked_maps, with_constant
 from deccs.labels import canonical
 
@@ -88,27 +88,27 @@ def test_the_scatter_is_the_overlaps_of_the_distinct_rows(fitted):
 def test_members_differ_in_their_numbers_of_clusters_and_know_new_points(blobs):
     scaler = fit_scaler(blobs.X)
     ensemble, labels = kmeans_ensemble(blobs.X, scaler, n_members=12, fewest=3, most=6, root=0)
-    sizes = [len(centres) for centres in ensemble.centres]
+    sizes = [len(centers) for centers in ensemble.centers]
     assert set(sizes) <= {3, 4, 5, 6} and len(set(sizes)) > 1
     assert all((canonical(own) == own).all() for own in labels)
     X = blobs.X + 1e-3
-    slow = np.square(scaler(X)[:, None] - ensemble.centres[5][None]).sum(axis=2).argmin(axis=1)
-    (nearest,) = nearest_centres(X, scaler, ensemble.centres)
+    slow = np.square(scaler(X)[:, None] - ensemble.centers[5][None]).sum(axis=2).argmin(axis=1)
+    (nearest,) = nearest_centers(X, scaler, ensemble.centers)
     assert_array_equal(nearest[:, 5], slow)
     (H,) = ensemble.memberships(X, scaler)
     assert_array_equal(H.sum(axis=1), np.full(len(X), 12))  # one cluster of each member
 
 
-def test_a_point_between_two_centres_has_the_same_one_alone_as_among_many():
+def test_a_point_between_two_centers_has_the_same_one_alone_as_among_many():
     rng = np.random.default_rng(0)
-    centres = rng.normal(size=(5, 30))
-    X = (centres[[1, 2, 1]] + centres[[3, 4, 4]]) / 2 + np.zeros(
+    centers = rng.normal(size=(5, 30))
+    X = (centers[[1, 2, 1]] + centers[[3, 4, 4]]) / 2 + np.zeros(
         (3, 1)
     )  # in the middle, but for the last digit
     X = np.repeat(X, 40, axis=0)
     scaler = fit_scaler(X, None)
-    (together,) = nearest_centres(X, scaler, [centres])
-    alone = np.concatenate([next(nearest_centres(row[None], scaler, [centres])) for row in X])
+    (together,) = nearest_centers(X, scaler, [centers])
+    alone = np.concatenate([next(nearest_centers(row[None], scaler, [centers])) for row in X])
     assert_array_equal(together, alone)
 
 

@@ -70,7 +70,7 @@ def test_the_autoencoder_stays_as_it_is(fit, trained):
     assert all(torch.equal(after[name], weight) for name, weight in trained.state_dict().items())
 
 
-def test_those_outside_the_sample_are_labelled_like_their_nearest_neighbour_in_it(fit, blobs):
+def test_those_outside_the_sample_are_labeled_like_their_nearest_neighbor_in_it(fit, blobs):
     model = fit(AgglomerativeClustering(7), max_points=60)  # clusters that touch
     Z = model.transform(blobs.X)
     labels = AgglomerativeClustering(7).fit_predict(Z[model.sample_])
@@ -109,7 +109,7 @@ def test_the_clusterer_given_is_left_alone_and_gets_a_seed_in_its_copy(fit):
     assert fit(KMeans(3, random_state=7)).clusterer_.random_state == 7
 
 
-def test_progress_says_how_far_points_are_from_their_centres(fit, blobs):
+def test_progress_says_how_far_points_are_from_their_centers(fit, blobs):
     class Listener:
         def __init__(self):
             self.parts = []

@@ -15,8 +15,8 @@ from deccs.deep.spectralnet import (
     affinity,
     contrastive_loss,
     distances_to,
-    neighbours,
-    orthonormaliser,
+    neighbors,
+    orthonormalizer,
     siamese_pairs,
     spectral_loss,
 )
@@ -35,7 +35,7 @@ QUICK = {
 
 
 def graph(Z, n_neighbors, scale_neighbors):
-    index = neighbours(Z, n_neighbors)
+    index = neighbors(Z, n_neighbors)
     return affinity(distances_to(Z, index), index, scale_neighbors)
 
 
@@ -59,24 +59,24 @@ def rings():
     return model.fit(X), X, y
 
 
-def test_neighbours_are_those_of_all_distances():
+def test_neighbors_are_those_of_all_distances():
     Z = np.random.default_rng(0).normal(size=(50, 3))
     all_distances = np.linalg.norm(Z[:, None] - Z, axis=2) + np.diag(np.full(50, np.inf))
-    index = neighbours(Z, 4)
+    index = neighbors(Z, 4)
     assert_array_equal(index, all_distances.argsort(axis=1)[:, :4])
     assert_allclose(distances_to(Z, index), np.sort(all_distances, axis=1)[:, :4])
-    assert neighbours(Z[:3], 20).shape == (3, 2)  # no more than there are
+    assert neighbors(Z[:3], 20).shape == (3, 2)  # no more than there are
 
 
 def test_affinity_by_hand():
     Z = np.array([[0.0], [1.0], [3.0]])  # nearest at 1, 1 and 2: the scales
     W = graph(Z, 1, scale_neighbors=1).toarray()
-    one_way = np.exp(-4 / (2 * 1)) / 2  # the third's neighbour has another nearer
+    one_way = np.exp(-4 / (2 * 1)) / 2  # the third's neighbor has another nearer
     assert_allclose(W, [[0, np.exp(-1), 0], [np.exp(-1), 0, one_way], [0, one_way, 0]])
 
 
 def test_the_scale_is_that_of_the_learned_distance():
-    """Neighbours by the embedding, nearest first; the siamese network may have put them in another order."""
+    """Neighbors by the embedding, nearest first; the siamese network may have put them in another order."""
     distances, index = (
         np.array([[3.0, 1.0], [3.0, 2.0], [1.0, 2.0]]),
         np.array([[1, 2], [0, 2], [0, 1]]),
@@ -129,18 +129,18 @@ def test_spectral_loss_of_drawn_pairs_is_the_sum_over_the_graph():
     assert float(spectral_loss(y[start], y[end])) == pytest.approx(slow, rel=0.02)
 
 
-def test_orthonormaliser_makes_orthonormal():
+def test_orthonormalizer_makes_orthonormal():
     y = torch.randn(
         100, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
     ) @ torch.diag(torch.tensor([1e-3, 1.0, 10.0, 1e3], dtype=torch.float64))
-    Y = y @ orthonormaliser(y, jitter=0)
+    Y = y @ orthonormalizer(y, jitter=0)
     assert_allclose(Y.T @ Y / 100, np.eye(4), atol=1e-9)
 
 
 @pytest.mark.parametrize("y", [torch.zeros(6, 3), torch.ones(6, 3), torch.eye(3)[:2]])
 def test_a_batch_of_too_few_different_points_does_no_harm(y):
     y = y.double().requires_grad_()
-    Y = y @ orthonormaliser(y)
+    Y = y @ orthonormalizer(y)
     spectral_loss(*Y.chunk(2)).backward()
     assert torch.isfinite(Y).all() and torch.isfinite(y.grad).all()
     assert float(Y.detach().square().sum(1).mean()) <= 3 + 1e-6  # no direction beyond unit length
@@ -148,10 +148,10 @@ def test_a_batch_of_too_few_different_points_does_no_harm(y):
 
 def test_siamese_pairs_are_near_or_far_as_they_say():
     Z = np.random.default_rng(0).normal(size=(40, 2))
-    index = torch.from_numpy(neighbours(Z, 3))
+    index = torch.from_numpy(neighbors(Z, 3))
     first, second, near = siamese_pairs(index, 500, torch.Generator().manual_seed(0))
-    is_neighbour = (index[first] == second[:, None]).any(1)
-    assert torch.equal(is_neighbour, near) and int(near.sum()) == 500
+    is_neighbor = (index[first] == second[:, None]).any(1)
+    assert torch.equal(is_neighbor, near) and int(near.sum()) == 500
     assert not (first == second).any()
 
 

@@ -53,7 +53,7 @@ def clusters_of(members):
 
 
 def co_association_by_loops(members, weights=None, counts_for=None):
-    """(N, N): of the members who labelled both points, the share who put them together.
+    """(N, N): of the members who labeled both points, the share who put them together.
 
     ``counts_for(member, point)`` is what being together in that member's cluster of the point counts; 1 if left out.
     """
@@ -148,7 +148,7 @@ def cut_of_hyperedges(members, labels):
     return sum(len(set(labels[list(points)])) - 1 for _, points in clusters_of(members))
 
 
-def factorise_all_points(S, Q, n_iter, tiny=1e-12):
+def factorize_all_points(S, Q, n_iter, tiny=1e-12):
     """Li, Ding and Jordan (2007), Eqs. 19 and 20, on the N x N matrix."""
     Q = Q / np.linalg.norm(Q, axis=0)
     D = np.diag(np.diag(Q.T @ S @ Q)) + tiny

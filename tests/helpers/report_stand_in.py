@@ -71,5 +71,5 @@ def blobs_with_labels(n, d, n_clusters, seed=0):
     rng = np.random.default_rng(seed)
     label = rng.integers(n_clusters, size=n)
     label[:n_clusters] = np.arange(n_clusters)
-    centres = rng.normal(size=(n_clusters, d)) * 6
-    return np.column_stack([centres[label] + rng.normal(size=(n, d)), label])
+    centers = rng.normal(size=(n_clusters, d)) * 6
+    return np.column_stack([centers[label] + rng.normal(size=(n, d)), label])

@@ -30,7 +30,7 @@ def test_one_member_cannot_agree():
 
 
 def test_noise_takes_no_part():
-    # Of the five points two members have labelled the middle three, alike.
+    # Of the five points two members have labeled the middle three, alike.
     assert_allclose(pairwise_agreement([[-1, 0, 0, 1, 1], [0, 0, 0, 1, -1]]), np.ones((2, 2)))
 
 

@@ -14,12 +14,12 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from deccs.labels import as_labelling, canonical
+from deccs.labels import as_labeling, canonical
 from deccs.members.agglomerative import Agglomerative, parts_between_gaps, ward
 from deccs.members.checks import check_members
 from deccs.members.default import default_members
 from deccs.members.running import MemberWarning, cluster, without_small_clusters
-from deccs.members.spectral import NeighbourSpectral, leading_eigenvectors
+from deccs.members.spectral import NeighborSpectral, leading_eigenvectors
 from deccs.rules import smallest_cluster
 from deccs.scores import ari
 
@@ -83,7 +83,7 @@ def test_the_least_size_shrinks_with_the_sample():
 
 
 def test_members_do_not_depend_on_the_names_of_their_clusters(blobs):
-    others = [("spectral", NeighbourSpectral(3)), ("ward", AgglomerativeClustering(3))]
+    others = [("spectral", NeighborSpectral(3)), ("ward", AgglomerativeClustering(3))]
     plain = run([("mine", Says(blobs.y)), *others], blobs.X)
     renamed = run([("mine", Says(np.array([20, 5, 11])[blobs.y])), *others], blobs.X)
     assert_array_equal(plain.labels, renamed.labels)
@@ -141,7 +141,7 @@ def test_noise_of_dbscan_takes_no_part(blobs):
 
 
 @pytest.mark.parametrize(
-    ("standardise", "deviations"),
+    ("standardize", "deviations"),
     [
         (True, [1, 1, 0]),  # each by itself; a constant one stays finite
         (
@@ -150,7 +150,7 @@ def test_noise_of_dbscan_takes_no_part(blobs):
         ),  # all by the root of the mean variance
     ],
 )
-def test_members_see_the_sample_scaled_by_one_number_or_column_by_column(standardise, deviations):
+def test_members_see_the_sample_scaled_by_one_number_or_column_by_column(standardize, deviations):
     seen = []
 
     class Watches(Says):
@@ -163,13 +163,13 @@ def test_members_see_the_sample_scaled_by_one_number_or_column_by_column(standar
     run(
         [("a", Watches([0, 1] * 20)), ("b", Says([0, 1] * 20))],
         Z.astype(np.float32),
-        standardise=standardise,
+        standardize=standardize,
     )
     assert np.abs(seen[0].mean(axis=0)).max() < 1e-5
     np.testing.assert_allclose(seen[0].std(axis=0), deviations, atol=1e-5)
 
 
-def test_a_labelling_is_read_where_the_sample_is():
+def test_a_labeling_is_read_where_the_sample_is():
     everyone = np.array([0, 0, 0, 1, 1, 1, 0, 1])
     sample = np.array([0, 1, 3, 4, 6, 7])
     partitions = run([("a", everyone), ("b", everyone)], np.zeros((6, 1)), sample=sample)
@@ -187,18 +187,18 @@ def test_a_labelling_is_read_where_the_sample_is():
     ],
     ids=["ints", "floats", "strings", "objects", "none"],
 )
-def test_labelling_with_gaps(labels):
-    assert_array_equal(as_labelling("mine", labels, 4), [0, 0, -1, 1])
+def test_labeling_with_gaps(labels):
+    assert_array_equal(as_labeling("mine", labels, 4), [0, 0, -1, 1])
 
 
-def test_labelling_of_a_data_frame_column():
+def test_labeling_of_a_data_frame_column():
     pd = pytest.importorskip("pandas")
     for column in (
         pd.Series(["cat", "cat", None, "dog"]),
         pd.Series([3, 3, None, 5], dtype="Int64"),
         pd.Categorical(["cat", "cat", None, "dog"]),
     ):
-        assert_array_equal(as_labelling("mine", column, 4), [0, 0, -1, 1])
+        assert_array_equal(as_labeling("mine", column, 4), [0, 0, -1, 1])
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_stray_points_are_no_part():
 
 def test_parts_equal_single_linkage_where_gaps_are_clean():
     rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(centre, 0.3, (30, 2)) for centre in (0, 10, 30)])
+    X = np.concatenate([rng.normal(center, 0.3, (30, 2)) for center in (0, 10, 30)])
     expected = AgglomerativeClustering(3, linkage="single").fit_predict(X)
     assert_array_equal(parts_between_gaps(X, 3, min_size=10), canonical(expected))
 
@@ -324,10 +324,10 @@ def test_spectral_of_a_tiny_sample():
     X = np.array([[0.0], [0.1], [0.2], [9], [9.1], [9.2]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a graph in parts is no reason to warn
-        labels = NeighbourSpectral(2, n_neighbors=2, random_state=0).fit_predict(X)
-        assert NeighbourSpectral(2, random_state=0).fit_predict(X).shape == (
+        labels = NeighborSpectral(2, n_neighbors=2, random_state=0).fit_predict(X)
+        assert NeighborSpectral(2, random_state=0).fit_predict(X).shape == (
             6,
-        )  # 10 neighbours there are not
+        )  # 10 neighbors there are not
     assert_array_equal(canonical(labels), [0, 0, 0, 1, 1, 1])
 
 
@@ -358,7 +358,7 @@ def test_leading_eigenvectors_are_those_of_the_dense_matrix():
 
 def test_spectral_finds_two_moons():
     X, y = make_moons(1_000, noise=0.05, random_state=0)
-    assert ari(y, NeighbourSpectral(2, random_state=0).fit_predict(X)) == 1
+    assert ari(y, NeighborSpectral(2, random_state=0).fit_predict(X)) == 1
 
 
 def test_spectral_does_not_halve_a_long_cluster():
@@ -368,6 +368,6 @@ def test_spectral_does_not_halve_a_long_cluster():
     blobs = [0.5 * rng.normal(size=(100, 2)) + place for place in ([5, 6], [12, 6])]
     X, y = np.concatenate([strip, *blobs]), np.repeat([0, 1, 2], [800, 100, 100])
     few, many = (
-        ari(y, NeighbourSpectral(3, n_components=n, random_state=0).fit_predict(X)) for n in (3, 6)
+        ari(y, NeighborSpectral(3, n_components=n, random_state=0).fit_predict(X)) for n in (3, 6)
     )
-    assert ari(y, NeighbourSpectral(3, random_state=0).fit_predict(X)) == few == 1 > many
+    assert ari(y, NeighborSpectral(3, random_state=0).fit_predict(X)) == few == 1 > many

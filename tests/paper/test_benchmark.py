@@ -125,9 +125,9 @@ def test_the_runner_gives_what_a_plain_fit_gives(tmp_path):
 
 
 def test_a_failed_run_is_a_row_with_a_status_and_no_number(tmp_path):
-    (record,) = runner.carry_out(quick_run(centre="mode"), tmp_path)
+    (record,) = runner.carry_out(quick_run(center="mode"), tmp_path)
     assert record["status"] == "failed"
-    assert "centre must be 'mean' or 'median'" in record["error"]
+    assert "center must be 'mean' or 'median'" in record["error"]
     assert "scores" not in record
     (good,) = runner.carry_out(quick_run(repetition=1), tmp_path)
     row = table.markdown([record, good], "test").splitlines()[-1]

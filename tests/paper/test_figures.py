@@ -112,7 +112,7 @@ def test_the_fit_on_synth_is_the_one_of_the_tables():
 
 def test_distance_and_spread_of_two_classes_by_hand():
     Z, truth = np.array([[0.0, 0], [0, 2], [4, 0], [4, 2]]), np.array([0, 0, 1, 1])
-    # Centres (0, 1) and (4, 1), every point 1 from its own; all in units of 2.
+    # Centers (0, 1) and (4, 1), every point 1 from its own; all in units of 2.
     assert toys.rings_apart(Z, truth, scale=2.0) == pytest.approx(
         {"gap": 2, "spread": 0.5, "linear_accuracy": 1, "kmeans_nmi": 1}
     )

@@ -175,7 +175,7 @@ def test_the_least_certain_points_come_first(tmp_path, stand_in):
     assert named == [f"person {row}" for row in range(299, 279, -1)]
 
 
-def test_columns_to_colour_by(tmp_path, stand_in):
+def test_columns_to_color_by(tmp_path, stand_in):
     model, X = stand_in
     words = np.array(["b", "a", None] * 100, dtype=object)
     words[0] = "a"
@@ -209,23 +209,23 @@ def test_more_labels_than_a_byte_can_tell():
 # ---- numbers by hand
 
 
-def test_standardised_differences_by_hand():
+def test_standardized_differences_by_hand():
     # Column 0: mean 3, deviations -3 -1 1 3, variance 20/4 = 5. Means of the halves 1 and 5: -2 and 2 over sqrt(5).
     # Column 1 never changes; cluster 2 has no point.
     X = np.array([[0, 7.3], [2, 7.3], [4, 7.3], [6, 7.3]])
     found = clusters.differences(X, np.array([0, 0, 1, 1]), 3)
     step = 2 / np.sqrt(5)
-    assert found.standardised == pytest.approx(np.array([[-step, 0], [step, 0], [0, 0]]))
+    assert found.standardized == pytest.approx(np.array([[-step, 0], [step, 0], [0, 0]]))
     assert found.sizes.tolist() == [2, 2, 0] and (found.lowest, found.highest) == (0, 7.3)
 
 
 def test_differences_by_blocks_and_of_sparse_rows_are_the_same(monkeypatch):
     X = np.random.default_rng(0).poisson(0.5, (50, 4)).astype(float)
     labels = np.arange(50) % 3
-    whole = clusters.differences(X, labels, 3).standardised
+    whole = clusters.differences(X, labels, 3).standardized
     monkeypatch.setattr(clusters, "BLOCK", 7)
-    assert clusters.differences(X, labels, 3).standardised == pytest.approx(whole)
-    assert clusters.differences(sp.csr_array(X), labels, 3).standardised == pytest.approx(whole)
+    assert clusters.differences(X, labels, 3).standardized == pytest.approx(whole)
+    assert clusters.differences(sp.csr_array(X), labels, 3).standardized == pytest.approx(whole)
 
 
 def test_the_features_named_are_those_that_differ(tmp_path):
@@ -249,12 +249,12 @@ def test_images_are_shown_by_mean_and_nearest(tmp_path):
     images = report(tmp_path, model, X, image_shape=(2, 2)).of("img")
     assert [image["alt"] for image in images[:4]] == [
         "Mean image of cluster 0",
-        *(f"row {row}, near the centre of cluster 0" for row in (2, 0, 1)),
+        *(f"row {row}, near the center of cluster 0" for row in (2, 0, 1)),
     ]
     mean = imread(BytesIO(base64.b64decode(images[0]["src"].split(",")[1])))
     assert np.round(mean * 255) == pytest.approx(
         np.array([[0, 26], [0, 0]])
-    )  # 1 of 10 in 255 grey steps
+    )  # 1 of 10 in 255 gray steps
 
 
 def test_large_images_are_made_small():
@@ -307,7 +307,7 @@ def test_everything_has_a_name_for_those_who_cannot_see_it(tmp_path, stand_in):
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     for _, attributes in page.elements:
-        for name in ("aria-labelledby", "aria-describedby", "for"):
+        for name in ("aria-labeledby", "aria-describedby", "for"):
             assert attributes.get(name) is None or attributes[name] in ids
     assert all(svg.get("aria-hidden") or svg.get("aria-label") for svg in page.of("svg"))
     assert all("scope" in head for head in page.of("th"))
@@ -323,15 +323,15 @@ def test_two_reports_are_the_same(tmp_path, stand_in):
 
 
 @pytest.mark.parametrize("theme", [0, 1])
-def test_colours_stand_out_and_stay_apart_for_the_colour_blind(theme):
+def test_colors_stand_out_and_stay_apart_for_the_color_blind(theme):
     pairs = dict(re.findall(r"--(\w+): light-dark\((#\w+, #\w+)\)", part("page.css")))
-    colours = {name: linear(pair.split(", ")[theme]) for name, pair in pairs.items()}
-    ground = colours["ground"]
-    palette = [colours[f"c{place}"] for place in range(8)]
+    colors = {name: linear(pair.split(", ")[theme]) for name, pair in pairs.items()}
+    ground = colors["ground"]
+    palette = [colors[f"c{place}"] for place in range(8)]
     assert min(contrast(each, ground) for each in palette) >= 3  # graphics, WCAG 1.4.11
     for name in ("ink", "soft", "accent"):
         assert (
-            min(contrast(colours[name], colours[under]) for under in ("ground", "surface")) >= 4.5
+            min(contrast(colors[name], colors[under]) for under in ("ground", "surface")) >= 4.5
         )
     for vision in VISIONS:
         assert (
@@ -352,20 +352,20 @@ VISIONS = [
 ]
 
 
-def linear(colour):
-    value = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+def linear(color):
+    value = np.array([int(color[at : at + 2], 16) for at in (1, 3, 5)]) / 255
     return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
 
 
 def contrast(a, b):
-    dark, light = sorted(colour @ [0.2126, 0.7152, 0.0722] for colour in (a, b))
+    dark, light = sorted(color @ [0.2126, 0.7152, 0.0722] for color in (a, b))
     return (light + 0.05) / (dark + 0.05)
 
 
-def lab(colour):
+def lab(color):
     xyz = np.array(
         [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
-    ) @ colour.clip(0, 1)
+    ) @ color.clip(0, 1)
     f = np.cbrt(np.maximum(xyz / [0.9505, 1, 1.089], 0.008856))
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 

@@ -180,9 +180,9 @@ def test_the_slider_changes_the_drawing_and_comes_back(small):
     assert_quiet(small)
 
 
-def test_each_colour_changes_the_drawing_and_the_legend(small):
+def test_each_color_changes_the_drawing_and_the_legend(small):
     choices = small.execute_script(
-        "return [...document.getElementById('colour').options].map(each => each.value)"
+        "return [...document.getElementById('color').options].map(each => each.value)"
     )
     assert choices == [
         "cluster",
@@ -195,16 +195,16 @@ def test_each_colour_changes_the_drawing_and_the_legend(small):
     ]
     seen = {}
     for choice in choices:
-        put(small, "colour", choice, "change")
+        put(small, "color", choice, "change")
         seen[choice] = drawing(small)
     assert (
         seen["cluster"] == seen["member:0"] == seen["member:1"]
-    )  # the same clusters, the same colours
+    )  # the same clusters, the same colors
     others = [seen[choice] for choice in choices if choice not in ("member:0", "member:1")]
     assert len(set(others)) == 5
     assert text(small, "legend").startswith("-")  # the lowest weight
     put(small, "round", 1, "input")
-    put(small, "colour", "member:2", "change")
+    put(small, "color", "member:2", "change")
     assert text(small, "frame").endswith("fine was left out") and "no label" in text(
         small, "legend"
     )
@@ -311,7 +311,7 @@ def test_a_phone_has_no_sideways_scroll_and_less_motion_is_kept_to(small):
 
 def test_strings_from_outside_do_no_harm(small):
     for choice in ("member:1", "column:0"):
-        put(small, "colour", choice, "change")
+        put(small, "color", choice, "change")
     assert NASTY in text(small, "legend")
     assert small.execute_script(
         "return window.harmed === undefined && !document.querySelector('b, main img')"

@@ -1,4 +1,4 @@
-"""Linear heads: padding, learning, and the standardisation folded into them."""
+"""Linear heads: padding, learning, and the standardization folded into them."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ def points():
     """120 points in three blobs far from 0 and on two scales; members of 3 and 2 clusters."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 120)
-    centres = np.array([[100, 0.0], [110, 0.02], [120, -0.02]])
-    Z = centres[y] + rng.normal(size=(120, 2)) * [0.5, 0.001]
+    centers = np.array([[100, 0.0], [110, 0.02], [120, -0.02]])
+    Z = centers[y] + rng.normal(size=(120, 2)) * [0.5, 0.001]
     labels = np.stack([y, y > 0], axis=1).astype(np.int64)
     return torch.tensor(Z, dtype=torch.float32), torch.tensor(labels)
 
@@ -64,7 +64,7 @@ def test_noise_is_not_learned(points):
     assert_array_equal(learn(Z, partly)(Z).detach().argmax(2), labels)
 
 
-def test_folded_heads_equal_the_heads_on_standardised_columns(points, monkeypatch):
+def test_folded_heads_equal_the_heads_on_standardized_columns(points, monkeypatch):
     Z, labels = points
     unfolded = []
 

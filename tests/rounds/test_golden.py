@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from deccs.members.agreement import average_agreement, member_weights, pairwise_agreement
 from deccs.rounds.classifiers import Classifiers
-from deccs.rounds.losses import cluster_centres, cross_entropy, move_centres, ramp_up
+from deccs.rounds.losses import cluster_centers, cross_entropy, move_centers, ramp_up
 from deccs.rounds.objective import consensus_of_batch
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
@@ -40,13 +40,13 @@ class Case:
 
     @property
     def start(self):
-        return cluster_centres(self.embedding, self.labels, n_clusters=4)[
+        return cluster_centers(self.embedding, self.labels, n_clusters=4)[
             0
         ]  # (n_members, 4, n_latent)
 
     @property
     def moved(self):
-        return move_centres(self.start, self.embedding[self.batch], self.labels[self.batch])
+        return move_centers(self.start, self.embedding[self.batch], self.labels[self.batch])
 
     @torch.no_grad()
     def batch_losses(self):
@@ -62,7 +62,7 @@ def case(request):
     return Case(GOLDEN["cases"][request.param])
 
 
-def assert_centres(ours, theirs):
+def assert_centers(ours, theirs):
     """Ours are padded to 4 clusters, theirs are not."""
     for own, expected in zip(ours, theirs, strict=True):
         assert_allclose(own[: len(expected)], expected, **CLOSE)
@@ -84,9 +84,9 @@ def test_cross_entropy(case):
     assert_allclose(case.batch_losses()[0], case.expect["cross_entropy_batch"], **CLOSE)
 
 
-def test_centres(case):
-    assert_centres(case.start, case.expect["centres_start"])
-    assert_centres(case.moved, case.expect["centres_after_batch"])
+def test_centers(case):
+    assert_centers(case.start, case.expect["centers_start"])
+    assert_centers(case.moved, case.expect["centers_after_batch"])
 
 
 def test_consensus_loss(case):

@@ -100,7 +100,7 @@ def test_of_rounds_that_agree_alike_the_last_is_kept(touching):
 def restarts(touching, monkeypatch, cuts, alike):
     """Three starts with the cuts we say; the start that was kept, and the agreement of each."""
     said, seen = iter(cuts), []
-    monkeypatch.setattr(module, "normalised_cut", lambda graph, labels: next(said))
+    monkeypatch.setattr(module, "normalized_cut", lambda graph, labels: next(said))
     monkeypatch.setattr(module, "ALIKE", alike)
     found = best_of_restarts(*touching, members(), settings(n_rounds=1), 0, 3, seen.append)
     by_start = [
@@ -157,7 +157,7 @@ def test_too_few_members_end_the_rounds_and_not_the_fit(touching):
 @pytest.mark.parametrize(("cut", "n_starts"), [(0.005, 1), (0.2, 3)])
 def test_full_agreement_on_a_clean_cut_ends_the_search(touching, monkeypatch, cut, n_starts):
     truth, seen = np.arange(200) % 3, []
-    monkeypatch.setattr(module, "normalised_cut", lambda graph, labels: cut)
+    monkeypatch.setattr(module, "normalized_cut", lambda graph, labels: cut)
     best_of_restarts(
         *touching, [("a", truth), ("b", truth)], settings(n_rounds=1), 0, 3, seen.append
     )
@@ -249,7 +249,7 @@ def test_gradients_by_hand_are_autograds(changes, n_clustered):
     y[:, 1] = y[:, 1].clamp(max=2)
     heads = Classifiers(3, present_clusters(torch.tensor([[0, 0], [1, 1], [2, 2], [3, -1]])))
     torch.nn.init.normal_(heads.weight)
-    x, centres = torch.randn(20, 6), torch.randn(2, 4, 3)
+    x, centers = torch.randn(20, 6), torch.randn(2, 4, 3)
     given = {
         "lambda_ce": 0.7,
         "consensus_weight": 2.0,
@@ -261,7 +261,7 @@ def test_gradients_by_hand_are_autograds(changes, n_clustered):
     found = []
     for network in (ours, by_autograd(ours)):  # they share their weights
         network.zero_grad(set_to_none=True)
-        moved, terms = loss.gradients(network, heads, x, y, centres)
+        moved, terms = loss.gradients(network, heads, x, y, centers)
         weights = [*network.parameters(), *heads.parameters()]
         found.append(
             [
@@ -322,7 +322,7 @@ def test_a_rate_far_too_large_leaves_finite_weights(touching):
 
 @pytest.fixture
 def rates(monkeypatch):
-    """The rates of the optimisers of updates; those of two tensors are of linear heads alone."""
+    """The rates of the optimizers of updates; those of two tensors are of linear heads alone."""
     made, real = [], torch.optim.SGD
 
     def recorded(parameters, lr, **others):
@@ -339,13 +339,13 @@ def fail_at(monkeypatch, *steps):
     """Make the gradients and the loss of an update NaN in these steps, counted from 1."""
     real, count = objective.Objective.gradients, iter(range(1, 10_000))
 
-    def broken(self, autoencoder, classifiers, x, y, centres):
-        centres, terms = real(self, autoencoder, classifiers, x, y, centres)
+    def broken(self, autoencoder, classifiers, x, y, centers):
+        centers, terms = real(self, autoencoder, classifiers, x, y, centers)
         if next(count) in steps:
             for parameter in autoencoder.parameters():
                 parameter.grad *= math.nan
             terms = terms * math.nan
-        return centres, terms
+        return centers, terms
 
     monkeypatch.setattr(objective.Objective, "gradients", broken)
 
@@ -420,16 +420,16 @@ def test_wrong_sample_size_is_named(size):
         RoundSettings(sample_size=size)
 
 
-def test_wrong_centre_is_named():
-    with pytest.raises(ValueError, match="centre must be 'mean' or 'median', got 'mode'"):
-        RoundSettings(centre="mode")
+def test_wrong_center_is_named():
+    with pytest.raises(ValueError, match="center must be 'mean' or 'median', got 'mode'"):
+        RoundSettings(center="mode")
 
 
 @pytest.mark.parametrize(
     "switch",
     [
-        {"centre": "median"},
-        {"moving_centres": False},
+        {"center": "median"},
+        {"moving_centers": False},
         {"use_unclustered": False},
         {"weight_by_probability": False},
         {"rec_by_disagreement": False},
@@ -446,11 +446,11 @@ def test_every_switch_changes_the_update(touching, switch):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_rings_with_one_centre_are_merged_by_cons_alone_and_parted_with_ce(seed):
+def test_rings_with_one_center_are_merged_by_cons_alone_and_parted_with_ce(seed):
     """Fig. 4. Two members that know the rings: agreement is 1, and only the losses act.
 
-    That cons alone merges the rings shows in the distance of their centres, not in k-means: the
-    embedded centres never coincide fully, and k-means finds even a gap of a hundredth.
+    That cons alone merges the rings shows in the distance of their centers, not in k-means: the
+    embedded centers never coincide fully, and k-means finds even a gap of a hundredth.
     """
     X, y = make_rings(n_per_cluster=100, random_state=0)
     rows = Rows(X, fit_scaler(X))

@@ -264,7 +264,7 @@ def test_gradients_by_hand_are_autograds(layers):
         torch.testing.assert_close(by_hand, autograds)
 
 
-def test_one_vector_of_parameters_is_optimised_like_many():
+def test_one_vector_of_parameters_is_optimized_like_many():
     X = np.random.default_rng(0).normal(size=(200, 3))
     rows = Rows(X, fit_scaler(X))
     torch.manual_seed(0)

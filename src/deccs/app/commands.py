@@ -92,7 +92,7 @@ def fit(
 
         def keep(fitted: DECCS) -> None:
             seconds = {"read": read - started, "fit": time.perf_counter() - read}
-            summary.update(finite(summarised(file, table, options, fitted, seconds)))
+            summary.update(finite(summarized(file, table, options, fitted, seconds)))
             runs.write_run(out, fitted, table, summary)
 
         try:
@@ -169,7 +169,7 @@ def title_of(file: Path) -> str:
     return f"Clusters of {file.name}"
 
 
-def summarised(
+def summarized(
     file: Path, table: Table, options: FitOptions, model: DECCS, seconds: Mapping[str, float]
 ) -> dict[str, Any]:
     """What summary.json says: enough to know what was done, with what, and what came of it."""
@@ -240,7 +240,7 @@ def predict(
         for note in table.notes:
             voice.note(note)
         labels = model.predict(table.X) if table.kept.any() else np.empty(0, dtype=int)
-        text = runs.labels_csv(table, *runs.labelled(model, table, labels))
+        text = runs.labels_csv(table, *runs.labeled(model, table, labels))
         if out is None:
             sys.stdout.write(text)
         else:

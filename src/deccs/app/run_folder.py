@@ -80,7 +80,7 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
 
 def write_run(folder: Path, model: DECCS, table: Table, summary: Mapping[str, Any]) -> None:
     """Labels, embedding, model and summary; they come to their places when all of them are complete."""
-    labels, confidence = labelled(model, table, model.labels_)
+    labels, confidence = labeled(model, table, model.labels_)
     with staged(folder) as stage:
         (stage / LABELS).write_text(labels_csv(table, labels, confidence), encoding="utf-8")
         np.save(stage / EMBEDDING, model.transform(table.X).astype(np.float32))
@@ -109,7 +109,7 @@ def staged(folder: Path) -> Iterator[Path]:
                 os.replace(stage / result, folder / result)
 
 
-def labelled(model: DECCS, table: Table, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def labeled(model: DECCS, table: Table, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(n_rows,) labels and confidence, with rows that were dropped in their places."""
     every, confidence = np.full(len(table.kept), NO_LABEL), np.full(len(table.kept), np.nan)
     every[table.kept] = labels

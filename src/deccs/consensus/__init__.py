@@ -8,7 +8,7 @@ label per point. ``n_clusters=None`` is the number most members have.
 from deccs.consensus.choice import average_nmi, supra
 from deccs.consensus.estimators import AutoencoderConsensus, ConsensusClustering
 from deccs.consensus.evidence import co_association, eac
-from deccs.consensus.factorisation import nmf
+from deccs.consensus.factorization import nmf
 from deccs.consensus.functions import FUNCTIONS
 from deccs.consensus.graphs import cspa, hbgf, hgpa, mcla
 from deccs.consensus.locally_weighted import lwea, lwgp

@@ -14,7 +14,7 @@ from deccs.members.agreement import nmi_of_counts
 def average_nmi(
     labels: ArrayLike, base_partitions: ArrayLike, *, weights: ArrayLike | None = None
 ) -> float:
-    """The mean NMI of a labelling with the base partitions, over the points both have labelled (Eq. 1).
+    """The mean NMI of a labeling with the base partitions, over the points both have labeled (Eq. 1).
 
     >>> average_nmi([0, 0, 1, 1], [[1, 1, 0, 0], [0, 1, 0, 1]])
     0.5

@@ -56,7 +56,7 @@ class ConsensusClustering(ModelFiles, ClusterMixin, BaseEstimator):
         How much each member counts.
     max_points : int, default=11_000
         Above it the members cluster a sample of this size, and the other points get the labels of their
-        nearest neighbour in it: single linkage, which is tried first, holds all pairs of what it clusters.
+        nearest neighbor in it: single linkage, which is tried first, holds all pairs of what it clusters.
     scale : {"auto", "global", "columns"} or None
         As for :class:`deccs.DECCS`.
     n_jobs : members that run at the same time
@@ -78,7 +78,7 @@ class ConsensusClustering(ModelFiles, ClusterMixin, BaseEstimator):
 
     Notes
     -----
-    New points get the label of their nearest neighbour among those the members have clustered. A linear
+    New points get the label of their nearest neighbor among those the members have clustered. A linear
     classifier, which serves DECCS because its representation makes clusters compact, cannot tell
     two moons of raw data apart.
 
@@ -167,7 +167,7 @@ class ConsensusClustering(ModelFiles, ClusterMixin, BaseEstimator):
             self.base_partitions_, self.n_clusters, weights=weights, random_state=seed
         )
         self._sample_labels = labels  # (n_sample,)
-        # A point that no member has labelled follows its neighbour, like a new one.
+        # A point that no member has labeled follows its neighbor, like a new one.
         self._known = np.flatnonzero(labels != NOISE)
         self.n_clusters_ = int(labels.max()) + 1
 
@@ -187,7 +187,7 @@ class ConsensusClustering(ModelFiles, ClusterMixin, BaseEstimator):
         return other
 
     def predict(self, X: Any) -> np.ndarray:
-        """The cluster of each point, new or old: that of its nearest neighbour in the sample."""
+        """The cluster of each point, new or old: that of its nearest neighbor in the sample."""
         return self._carried(self._checked(X))
 
     def members_predict(self, X: Any) -> np.ndarray:
@@ -198,18 +198,16 @@ class ConsensusClustering(ModelFiles, ClusterMixin, BaseEstimator):
         return self._sample_labels[self._nearest(X)]
 
     def _nearest(self, X: Any) -> np.ndarray:
-        """(n_points,) the place in the sample of each point's nearest neighbour; itself, if it is in it."""
-        neighbours = NearestNeighbors(n_neighbors=1).fit(self._sample_Z[self._known])
-        found = [
-            neighbours.kneighbors(Z, return_distance=False)[:, 0] for Z in self._represented(X)
-        ]
+        """(n_points,) the place in the sample of each point's nearest neighbor; itself, if it is in it."""
+        neighbors = NearestNeighbors(n_neighbors=1).fit(self._sample_Z[self._known])
+        found = [neighbors.kneighbors(Z, return_distance=False)[:, 0] for Z in self._represented(X)]
         return self._known[np.concatenate(found)]
 
     def _prepare(self, X: Any, root: int, display: Display | None) -> None:
         """What the representation needs; raw data needs nothing."""
 
     def _represented(self, X: Any) -> Iterator[np.ndarray]:
-        """What members and neighbours see of the points, block by block."""
+        """What members and neighbors see of the points, block by block."""
         for index in blocks(X.shape[0], rows_at_once(X.shape[1])):
             yield self.scaler_(dense_block(X, index))
 

@@ -80,17 +80,17 @@ def co_association_rows(
     some: slice = slice(None),
     dtype: type[np.floating] = np.float64,
 ) -> np.ndarray:
-    """(n_some, n_rows): the share of the members who put two rows together, of those who labelled both."""
+    """(n_some, n_rows): the share of the members who put two rows together, of those who labeled both."""
     if cluster_weights is None:
         cluster_weights = np.ones(rows.membership.shape[1])
     F = weighted_membership(rows, cluster_weights).toarray().astype(dtype)
     together = F[some] @ F.T
     if rows.is_partial:
-        labelled = ((rows.labels != NOISE) * np.sqrt(rows.weights)).astype(
+        labeled = ((rows.labels != NOISE) * np.sqrt(rows.weights)).astype(
             dtype
         )  # (n_rows, n_members)
-        both = labelled[some] @ labelled.T
-        # Two that no member has labelled both: nothing speaks for them.
+        both = labeled[some] @ labeled.T
+        # Two that no member has labeled both: nothing speaks for them.
         np.divide(together, both, out=together, where=both > 1e-12)
     return together
 
@@ -113,8 +113,8 @@ class CoAssociation:
             self.rows.labels[needed], self.rows.counts[needed], row, self.rows.weights
         )
         result = np.zeros((len(row), len(row)))
-        labelled = np.flatnonzero(row != NOISE)
-        result[np.ix_(labelled, labelled)] = co_association_rows(part)[np.ix_(place, place)]
+        labeled = np.flatnonzero(row != NOISE)
+        result[np.ix_(labeled, labeled)] = co_association_rows(part)[np.ix_(place, place)]
         return result
 
     def toarray(self, max_bytes: int = DENSE_BYTES) -> np.ndarray:
@@ -133,9 +133,9 @@ class CoAssociation:
         )
         self._check(12 * int(counts @ ((of_rows > 0) @ counts)), max_bytes)
         ones = np.ones(len(self.rows.row_of))
-        labelled = np.flatnonzero(self.rows.row_of != NOISE)
+        labeled = np.flatnonzero(self.rows.row_of != NOISE)
         has = csr_array(
-            (ones[labelled], (labelled, self.rows.row_of[labelled])),
+            (ones[labeled], (labeled, self.rows.row_of[labeled])),
             shape=(len(ones), len(self.rows)),
         )
         return csr_array(has @ of_rows @ has.T)
@@ -151,7 +151,7 @@ class CoAssociation:
 def co_association(
     base_partitions: ArrayLike, *, weights: ArrayLike | None = None
 ) -> CoAssociation:
-    """For every two points the share of the members who put them together, of those who labelled both.
+    """For every two points the share of the members who put them together, of those who labeled both.
 
     Factored, since it has N x N entries: ``.of(points)`` gives a part, ``.tosparse()`` and ``.toarray()``
     the whole if it fits.

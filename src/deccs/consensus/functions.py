@@ -8,7 +8,7 @@ import numpy as np
 
 from deccs.consensus.choice import supra
 from deccs.consensus.evidence import eac
-from deccs.consensus.factorisation import nmf
+from deccs.consensus.factorization import nmf
 from deccs.consensus.graphs import cspa, hbgf, hgpa, mcla
 from deccs.consensus.locally_weighted import lwea, lwgp
 

@@ -15,9 +15,9 @@ from deccs.seeds import root_seed, seed_for
 
 @dataclass(frozen=True, eq=False)
 class FuzzyPartition:
-    memberships: np.ndarray  # (n_points, n_clusters), rows sum to 1; those of the centres below
-    centres: np.ndarray  # (n_clusters, n_features)
-    n_iter: int  # moves of the centres
+    memberships: np.ndarray  # (n_points, n_clusters), rows sum to 1; those of the centers below
+    centers: np.ndarray  # (n_clusters, n_features)
+    n_iter: int  # moves of the centers
     objective: float  # sum over points and clusters of u^m d^2
     fuzzifier: float  # m, as it was used
 
@@ -33,13 +33,13 @@ def fuzzy_c_means(
     start: np.ndarray | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> FuzzyPartition:
-    """Move centres and memberships in turn until no membership changes by more than ``tolerance``.
+    """Move centers and memberships in turn until no membership changes by more than ``tolerance``.
 
-    Rows are read in blocks and never copied as a whole. ``start`` are the first centres; without it
+    Rows are read in blocks and never copied as a whole. ``start`` are the first centers; without it
     they come from k-means++, ``n_init`` times, and the lowest objective counts.
 
     >>> result = fuzzy_c_means(np.array([[0.0], [1], [9], [10]]), 2, random_state=0)
-    >>> sorted(result.centres[:, 0].round(1).tolist()), result.memberships.shape
+    >>> sorted(result.centers[:, 0].round(1).tolist()), result.memberships.shape
     ([0.5, 9.5], (4, 2))
     """
     if X.ndim != 2:
@@ -60,7 +60,7 @@ def fuzzy_c_means(
         return descend(X, np.asarray(start, dtype=np.float64), m, n_iter, tolerance)
     root = root_seed(random_state)
     runs = (
-        descend(X, first_centres(X, n_clusters, seed_for(root, "start", i)), m, n_iter, tolerance)
+        descend(X, first_centers(X, n_clusters, seed_for(root, "start", i)), m, n_iter, tolerance)
         for i in range(n_init)
     )
     return min(runs, key=lambda run: run.objective)
@@ -91,43 +91,43 @@ def check_fuzzifier(fuzzifier: Any, n_points: int, n_features: int) -> float:
     return float(fuzzifier)
 
 
-def first_centres(X: Any, n_clusters: int, seed: int) -> np.ndarray:
+def first_centers(X: Any, n_clusters: int, seed: int) -> np.ndarray:
     """(n_clusters, n_features) points far from one another: k-means++."""
     return kmeans_plusplus(X, n_clusters, random_state=seed)[0].astype(np.float64)
 
 
-def descend(X: Any, centres: np.ndarray, m: float, n_iter: int, tolerance: float) -> FuzzyPartition:
-    """Both updates in turn. Memberships, centres and objective of the answer belong together."""
-    U, moved, objective = one_pass(X, centres, m)
+def descend(X: Any, centers: np.ndarray, m: float, n_iter: int, tolerance: float) -> FuzzyPartition:
+    """Both updates in turn. Memberships, centers and objective of the answer belong together."""
+    U, moved, objective = one_pass(X, centers, m)
     moves, change = 0, np.inf
     while moves < n_iter and change > tolerance:
-        centres, before = moved, U
-        U, moved, objective = one_pass(X, centres, m)
+        centers, before = moved, U
+        U, moved, objective = one_pass(X, centers, m)
         moves, change = moves + 1, float(np.abs(U - before).max())
-    return FuzzyPartition(U, centres, moves, objective, m)
+    return FuzzyPartition(U, centers, moves, objective, m)
 
 
-def one_pass(X: Any, centres: np.ndarray, m: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Memberships for these centres, the centres for those memberships, and the objective."""
-    U = np.empty((X.shape[0], len(centres)))  # (n_points, n_clusters)
-    weighted, weight = np.zeros(centres.shape), np.zeros(len(centres))
+def one_pass(X: Any, centers: np.ndarray, m: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Memberships for these centers, the centers for those memberships, and the objective."""
+    U = np.empty((X.shape[0], len(centers)))  # (n_points, n_clusters)
+    weighted, weight = np.zeros(centers.shape), np.zeros(len(centers))
     objective = 0.0
-    for index in blocks(*row_blocks(X, centres)):
+    for index in blocks(*row_blocks(X, centers)):
         block = dense_block(X, index)  # (n_block, n_features)
-        D = squared_distances(block, centres)  # (n_block, n_clusters)
+        D = squared_distances(block, centers)  # (n_block, n_clusters)
         U[index] = memberships_at(D, m)
         W = U[index] ** m  # (n_block, n_clusters)
         weighted += W.T @ block
         weight += W.sum(axis=0)
         objective += float((W * D).sum())
-    # A centre that no point belongs to, to the last digit, stays where it is.
+    # A center that no point belongs to, to the last digit, stays where it is.
     empty = weight == 0
-    moved = np.where(empty[:, None], centres, weighted / np.where(empty, 1, weight)[:, None])
+    moved = np.where(empty[:, None], centers, weighted / np.where(empty, 1, weight)[:, None])
     return U, moved, objective
 
 
-def memberships(X: Any, centres: np.ndarray, fuzzifier: float) -> np.ndarray:
-    """(n_points, n_clusters): the degree to which each point, new or old, belongs to each centre.
+def memberships(X: Any, centers: np.ndarray, fuzzifier: float) -> np.ndarray:
+    """(n_points, n_clusters): the degree to which each point, new or old, belongs to each center.
 
     Distances of 1 and 2 give squares of 1 and 4, and m = 2 shares out their inverses:
 
@@ -135,20 +135,20 @@ def memberships(X: Any, centres: np.ndarray, fuzzifier: float) -> np.ndarray:
     array([[0.8, 0.2],
            [1. , 0. ]])
     """
-    U = np.empty((X.shape[0], len(centres)))
-    for index in blocks(*row_blocks(X, centres)):
-        U[index] = memberships_at(squared_distances(dense_block(X, index), centres), fuzzifier)
+    U = np.empty((X.shape[0], len(centers)))
+    for index in blocks(*row_blocks(X, centers)):
+        U[index] = memberships_at(squared_distances(dense_block(X, index), centers), fuzzifier)
     return U
 
 
-def row_blocks(X: Any, centres: np.ndarray) -> tuple[int, int]:
-    return X.shape[0], rows_at_once(max(X.shape[1], len(centres)))
+def row_blocks(X: Any, centers: np.ndarray) -> tuple[int, int]:
+    return X.shape[0], rows_at_once(max(X.shape[1], len(centers)))
 
 
-def squared_distances(block: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def squared_distances(block: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """(n_block, n_clusters), exactly 0 where the difference is a matter of rounding."""
-    origin = centres.mean(axis=0)  # near the data: few digits cancel
-    x, c = block - origin, centres - origin
+    origin = centers.mean(axis=0)  # near the data: few digits cancel
+    x, c = block - origin, centers - origin
     sizes = (x * x).sum(axis=1)[:, None] + (c * c).sum(axis=1)  # (n_block, n_clusters)
     squares = sizes - 2 * x @ c.T
     return np.where(squares > 16 * np.finfo(float).eps * sizes, squares, 0.0)
@@ -158,7 +158,7 @@ def memberships_at(D: np.ndarray, m: float) -> np.ndarray:
     """u_ij = d_ij^(-2/(m-1)) / sum_l d_il^(-2/(m-1)), from squared distances (n_points, n_clusters).
 
     In logarithms, because the power overflows for m near 1. The smallest number there is stands for a
-    distance of 0: a point on a centre belongs to it alone, on two equal centres half to each.
+    distance of 0: a point on a center belongs to it alone, on two equal centers half to each.
 
     >>> memberships_at(np.array([[1.0, 16.0], [0.0, 0.0]]), m=3)
     array([[0.8, 0.2],

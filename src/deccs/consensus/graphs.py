@@ -40,8 +40,8 @@ class Vertices:
     def spread(self, rows: DistinctRows, parts: np.ndarray) -> np.ndarray:
         """Parts of vertices -> labels of points; the points of a row go to its pieces in their order."""
         labels = np.full(len(rows.row_of), NOISE)
-        labelled = np.flatnonzero(rows.row_of != NOISE)
-        labels[labelled[np.argsort(rows.row_of[labelled], kind="stable")]] = np.repeat(
+        labeled = np.flatnonzero(rows.row_of != NOISE)
+        labels[labeled[np.argsort(rows.row_of[labeled], kind="stable")]] = np.repeat(
             parts, self.weight
         )
         return canonical(labels)

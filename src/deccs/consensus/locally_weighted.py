@@ -48,7 +48,7 @@ def lwgp(
     weights: ArrayLike | None = None,
     random_state: int | None = None,
 ) -> np.ndarray:
-    """Locally weighted graph partitioning: normalised cut of the graph between points and weighted clusters.
+    """Locally weighted graph partitioning: normalized cut of the graph between points and weighted clusters.
 
     The cut's eigenvectors are exact, by the transfer cut: those of a graph of the clusters alone. What
     follows, k-means on them, is a heuristic here as there; rows count as often as they have points.
@@ -95,7 +95,7 @@ def cluster_index(rows: DistinctRows, theta: float) -> np.ndarray:
         shared = rows.overlaps[
             :, rows.member_of == member
         ]  # (n_all_clusters, n_clusters of the member)
-        labelled = shared.sum(axis=1, keepdims=True)
-        share = np.divide(shared, labelled, out=np.zeros_like(shared), where=labelled > 0)
+        labeled = shared.sum(axis=1, keepdims=True)
+        share = np.divide(shared, labeled, out=np.zeros_like(shared), where=labeled > 0)
         entropy -= (share * np.log2(np.where(share > 0, share, 1))).sum(axis=1)
     return np.exp(-entropy / (theta * n_members))

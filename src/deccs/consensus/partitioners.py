@@ -168,11 +168,11 @@ def by_kahypar(graph: csr_array, vertex_weights: np.ndarray, n_parts: int, seed:
 def kahypar_context(n_parts: int, seed: int, objective: str) -> tuple[Any, Any]:
     mtkahypar = required_kahypar()
     mtkahypar.set_seed(seed)
-    initialised = initialise(mtkahypar)
-    context = initialised.context_from_preset(mtkahypar.PresetType.DETERMINISTIC_QUALITY)
+    initialized = initialize(mtkahypar)
+    context = initialized.context_from_preset(mtkahypar.PresetType.DETERMINISTIC_QUALITY)
     context.set_partitioning_parameters(n_parts, IMBALANCE, getattr(mtkahypar.Objective, objective))
     context.logging = False
-    return initialised, context
+    return initialized, context
 
 
 def required_kahypar() -> Any:
@@ -187,7 +187,7 @@ def required_kahypar() -> Any:
 
 
 @lru_cache(1)
-def initialise(mtkahypar: Any) -> Any:
+def initialize(mtkahypar: Any) -> Any:
     return mtkahypar.initialize(
         1, print_warnings=False
     )  # once in a process; one thread: our graphs are small

@@ -1,7 +1,7 @@
 """Base partitions as distinct rows: points with the same label vector are one weighted row.
 
 A consensus function sees a point only through its labels. Four members of ten clusters leave a few
-thousand distinct label vectors of a million points, and every graph, linkage and factorisation of
+thousand distinct label vectors of a million points, and every graph, linkage and factorization of
 this package is made of those.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from deccs.labels import NOISE, as_labelling, canonical
+from deccs.labels import NOISE, as_labeling, canonical
 
 
 class FewerClusters(UserWarning):
@@ -29,7 +29,7 @@ class DistinctRows:
 
     labels: np.ndarray  # (n_rows, n_members), from 0 within each member, -1 for "no label"
     counts: np.ndarray  # (n_rows,) points with this label vector
-    row_of: np.ndarray  # (n_points,) row of each point, -1 for points that no member has labelled
+    row_of: np.ndarray  # (n_points,) row of each point, -1 for points that no member has labeled
     weights: np.ndarray  # (n_members,) weights of the members, sum 1
 
     def __len__(self) -> int:
@@ -94,7 +94,7 @@ def distinct_rows(base_partitions: ArrayLike, weights: ArrayLike | None = None) 
     if (labels[0] == NOISE).all():  # no label at all has the smallest key
         labels, counts, row_of = labels[1:], counts[1:], row_of - 1
     if not len(labels):
-        raise ValueError("No member has labelled any point: all of base_partitions is -1 or NaN.")
+        raise ValueError("No member has labeled any point: all of base_partitions is -1 or NaN.")
     return DistinctRows(labels, counts, row_of, member_weights / member_weights.sum())
 
 
@@ -119,7 +119,7 @@ def check_partitions(base_partitions: ArrayLike) -> np.ndarray:
         given = np.where(np.isnan(given), NOISE, given)
     if given.dtype.kind not in "biuf":  # names of clusters
         return np.stack(
-            [as_labelling(str(number), row, given.shape[1]) for number, row in enumerate(given)]
+            [as_labeling(str(number), row, given.shape[1]) for number, row in enumerate(given)]
         )
     if given.min() < NOISE:
         raise ValueError(
@@ -159,7 +159,7 @@ def wanted_clusters(rows: DistinctRows, n_clusters: int | None) -> int:
     n_points = int(rows.counts.sum())
     if n_clusters > n_points:
         raise ValueError(
-            f"n_clusters={n_clusters} is more than the {n_points} labelled points. Ask for fewer; "
+            f"n_clusters={n_clusters} is more than the {n_points} labeled points. Ask for fewer; "
             "or are base_partitions transposed? One row is one member."
         )
     return int(n_clusters)

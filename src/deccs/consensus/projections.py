@@ -38,14 +38,14 @@ VERSIONS = ("concatenate", "average")
 
 @stored
 @dataclass(frozen=True, eq=False)
-class FuzzyCentres:
+class FuzzyCenters:
     """The fuzzy partition of one projection, for points old and new."""
 
-    centres: np.ndarray  # (n_clusters, q)
+    centers: np.ndarray  # (n_clusters, q)
     fuzzifier: float
 
     def predict_proba(self, Z: np.ndarray) -> np.ndarray:
-        return memberships(Z, self.centres, self.fuzzifier)
+        return memberships(Z, self.centers, self.fuzzifier)
 
 
 @stored
@@ -329,8 +329,8 @@ class RandomProjectionFCM(RandomProjections):
     labels_ : (n_points,)
     n_components_ : int, the q used
     n_clusters_ : int
-    projections_ : list of Projection, a matrix and its centres each
-    cluster_means_ : (n_clusters, n_projections * n_clusters), means of the memberships, or their fuzzy centres
+    projections_ : list of Projection, a matrix and its centers each
+    cluster_means_ : (n_clusters, n_projections * n_clusters), means of the memberships, or their fuzzy centers
     fuzzifier_ : float, m of the aggregation in version "concatenate", else of the projections
     scaler_ : what was learned about the columns' scale
 
@@ -372,9 +372,9 @@ class RandomProjectionFCM(RandomProjections):
         check_choice("linkage", self.linkage, LINKAGES)
         check_fuzzifier(self.fuzzifier, 2, 2)
 
-    def _cluster(self, Z: np.ndarray, seed: int) -> FuzzyCentres:
+    def _cluster(self, Z: np.ndarray, seed: int) -> FuzzyCenters:
         result = fuzzy_c_means(Z, self.n_clusters_, fuzzifier=self.fuzzifier, random_state=seed)
-        return FuzzyCentres(result.centres, result.fuzzifier)
+        return FuzzyCenters(result.centers, result.fuzzifier)
 
     def _aggregate(self, F: np.ndarray, root: int) -> None:
         if self.version == "average":
@@ -387,7 +387,7 @@ class RandomProjectionFCM(RandomProjections):
         result = fuzzy_c_means(
             F, self.n_clusters_, fuzzifier=self.fuzzifier, n_init=10, random_state=seed
         )
-        self.cluster_means_, self.fuzzifier_ = result.centres, result.fuzzifier
+        self.cluster_means_, self.fuzzifier_ = result.centers, result.fuzzifier
 
     def _belongs(self, F: np.ndarray) -> np.ndarray:
         if self.version == "average":

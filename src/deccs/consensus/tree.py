@@ -86,7 +86,7 @@ class Tree:
 
 
 def merge_tree(similarities: Similarities) -> Tree:
-    """Follow nearest neighbours until two are each other's, merge them, go on (Murtagh's chain).
+    """Follow nearest neighbors until two are each other's, merge them, go on (Murtagh's chain).
 
     Gives the tree of merging the closest pair each time, for every linkage in which a merged cluster
     is never nearer to others than its parts were, at the cost of reading three rows per merge.

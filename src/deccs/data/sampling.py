@@ -10,7 +10,9 @@ from typing import Protocol
 
 import torch
 
-MOST_IN_MEMORY = 2**20  # rows whose numbers are held as a vector, of 8 MB; beyond, they are computed
+MOST_IN_MEMORY = (
+    2**20
+)  # rows whose numbers are held as a vector, of 8 MB; beyond, they are computed
 
 
 class Index(Protocol):

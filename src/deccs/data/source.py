@@ -82,7 +82,8 @@ class ParquetRows:
         self.file = parquet.ParquetFile(path)
         self.columns = list(columns or self.file.schema_arrow.names)
         sizes = [
-            self.file.metadata.row_group(group).num_rows for group in range(self.file.num_row_groups)
+            self.file.metadata.row_group(group).num_rows
+            for group in range(self.file.num_row_groups)
         ]
         self.starts = np.cumsum([0, *sizes])  # (n_groups + 1,)
         self._group = lru_cache(GROUPS_IN_MEMORY)(self._read_group)

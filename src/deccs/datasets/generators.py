@@ -30,7 +30,7 @@ def make_synth(n_per_cluster: int = 500, random_state: RandomState = 0) -> Array
 def make_rings(
     n_per_cluster: int = 500, inner: float = 0.5, noise: float = 0.04, random_state: RandomState = 0
 ) -> Arrays:
-    """Two rings around one common centre (Fig. 4): their cluster centres are the same point."""
+    """Two rings around one common center (Fig. 4): their cluster centers are the same point."""
     ring = _arc(n_per_cluster, 0, 2 * np.pi, endpoint=False)
     return _scatter([ring, inner * ring], noise=[noise, noise], random_state=random_state)
 
@@ -41,7 +41,7 @@ def make_nonlinear(
     """Two nested half rings that no line separates (Fig. 9).
 
     Both are symmetric about the same axis, and k-means and a Gaussian mixture cut along that axis, so they do
-    no better than chance. Spectral clustering on neighbours and single linkage follow the gap between them.
+    no better than chance. Spectral clustering on neighbors and single linkage follow the gap between them.
     With a smaller inner ring the two no longer cut there in every embedding, with a larger one the gap is too narrow.
     """
     arc = _arc(n_per_cluster, 0, np.pi)

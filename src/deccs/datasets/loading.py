@@ -1,4 +1,4 @@
-"""``load``: one data set, normalised as in the paper, train and test rows joined."""
+"""``load``: one data set, normalized as in the paper, train and test rows joined."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def names() -> tuple[str, ...]:
 
 
 @overload
-def load(name: str, *, return_X_y: Literal[False] = False, normalise: bool = True) -> Dataset: ...
+def load(name: str, *, return_X_y: Literal[False] = False, normalize: bool = True) -> Dataset: ...
 @overload
 def load(
-    name: str, *, return_X_y: Literal[True], normalise: bool = True
+    name: str, *, return_X_y: Literal[True], normalize: bool = True
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
 def load(
-    name: str, *, return_X_y: bool = False, normalise: bool = True
+    name: str, *, return_X_y: bool = False, normalize: bool = True
 ) -> Dataset | tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Load a data set by name.
 
@@ -50,7 +50,7 @@ def load(
     ----------
     name : one of ``names()``
     return_X_y : give the tuple ``(X, y)`` instead of a ``Dataset``
-    normalise : scale as in the paper (UCI sets per feature, images by one global mean and standard
+    normalize : scale as in the paper (UCI sets per feature, images by one global mean and standard
         deviation, SYNTH not at all); False gives the published values as float32
 
     Raises
@@ -69,8 +69,8 @@ def load(
         origin, sha256 = str(path), store.file_sha256(path)
     X = X.astype(np.float32)
     y = y.astype(np.int64)
-    if normalise:
-        normalise_(X, source.scaling)
+    if normalize:
+        normalize_(X, source.scaling)
     if return_X_y:
         return X, y
     n, d = X.shape
@@ -84,11 +84,11 @@ def located(name: str) -> Path | None:
     return path if path or source.generate else store.download(name, source)
 
 
-def normalise_(X: NDArray[np.float32], scaling: Literal["none", "feature", "global"]) -> None:
+def normalize_(X: NDArray[np.float32], scaling: Literal["none", "feature", "global"]) -> None:
     """Shift and scale X in place to mean 0 and standard deviation 1, per feature or over all values.
 
     >>> X = np.array([[0, 5], [2, 5]], dtype=np.float32)
-    >>> normalise_(X, "feature")
+    >>> normalize_(X, "feature")
     >>> X
     array([[-1.,  0.],
            [ 1.,  0.]], dtype=float32)

@@ -32,7 +32,7 @@ class Source:
     n: int
     d: int
     k: int
-    scaling: Literal["none", "feature", "global"]  # the paper's normalisation of this kind of data
+    scaling: Literal["none", "feature", "global"]  # the paper's normalization of this kind of data
     files: tuple[RemoteFile, ...] = ()
     parse: Callable[[Sequence[Path]], Arrays] | None = None
     generate: Callable[[], Arrays] | None = None  # instead of files

@@ -27,7 +27,7 @@ METHODS = {
 WITH_A_PRESET = ("DEC", "IDEC", "DCN", "VaDE", "SpectralNet")
 
 # Of SpectralNet's authors: for MNIST and all but the small sets, and for the small ones. Their siamese network ends
-# by early stopping; affinities of all pairs, which they have on small sets, are next to nothing beyond 20 neighbours.
+# by early stopping; affinities of all pairs, which they have on small sets, are next to nothing beyond 20 neighbors.
 SPECTRALNET = {
     False: {
         "n_neighbors": 3,

@@ -21,7 +21,7 @@ from deccs.consensus.partitions import DistinctRows
 from deccs.consensus.projections import check_at_least
 from deccs.data.scaling import Scaler
 from deccs.data.source import blocks, dense_block, rows_at_once
-from deccs.deep.base import first_centres
+from deccs.deep.base import first_centers
 from deccs.deep.base_partitions import EnsembleEmbedding
 from deccs.events import Progress
 from deccs.network.by_hand import feed_forward
@@ -33,16 +33,16 @@ from deccs.seeds import torch_seeded
 class Graph:
     """The consensus graph: every row with those it is most often put together with."""
 
-    neighbours: np.ndarray  # (n, n_neighbours) rows, the first of equals
+    neighbors: np.ndarray  # (n, n_neighbors) rows, the first of equals
     weights: (
         np.ndarray
-    )  # (n, n_neighbours) co-association times points of the neighbour, rows sum to 1
+    )  # (n, n_neighbors) co-association times points of the neighbor, rows sum to 1
 
     def spread(self, values: np.ndarray) -> np.ndarray:
-        """The weighted mean over the neighbours: (n_rows, d) -> (n, d), each row by itself."""
+        """The weighted mean over the neighbors: (n_rows, d) -> (n, d), each row by itself."""
         return np.concatenate(
             [
-                np.einsum("nm,nmd->nd", self.weights[some], values[self.neighbours[some]])
+                np.einsum("nm,nmd->nd", self.weights[some], values[self.neighbors[some]])
                 for some in blocks(
                     len(self.weights), max(64, 2**22 // (self.weights.shape[1] * values.shape[1]))
                 )
@@ -50,23 +50,23 @@ class Graph:
         )
 
 
-def consensus_graph(H: csr_array, rows: csr_array, counts: np.ndarray, n_neighbours: int) -> Graph:
-    """Connect points (n, D) with the ``n_neighbours`` rows (n_rows, D) that most members put together with them.
+def consensus_graph(H: csr_array, rows: csr_array, counts: np.ndarray, n_neighbors: int) -> Graph:
+    """Connect points (n, D) with the ``n_neighbors`` rows (n_rows, D) that most members put together with them.
 
     The co-association is counted exactly, block by block: never n x n. Among equals the first come first,
-    so that a point has the same neighbours alone as among many; a row is the first of its own neighbours,
+    so that a point has the same neighbors alone as among many; a row is the first of its own neighbors,
     unless others have the same labels, which is all the same.
 
     >>> from deccs.deep.base_partitions import membership
     >>> H = membership(np.array([[0, 0], [0, 1], [1, 1]]), n_clusters=np.array([2, 2]))
-    >>> graph = consensus_graph(H, H, counts=np.array([1, 1, 2]), n_neighbours=2)
-    >>> graph.neighbours.tolist(), graph.weights.round(3).tolist()         # 1 and 1/2; 1 and 1/2; 1 * 2 and 1/2
+    >>> graph = consensus_graph(H, H, counts=np.array([1, 1, 2]), n_neighbors=2)
+    >>> graph.neighbors.tolist(), graph.weights.round(3).tolist()         # 1 and 1/2; 1 and 1/2; 1 * 2 and 1/2
     ([[0, 1], [1, 0], [2, 1]], [[0.667, 0.333], [0.667, 0.333], [0.8, 0.2]])
     """
     n_rows = rows.shape[0]
-    n_neighbours = min(n_neighbours, n_rows)
-    neighbours = np.empty((H.shape[0], n_neighbours), dtype=np.int64)
-    together = np.empty(neighbours.shape)
+    n_neighbors = min(n_neighbors, n_rows)
+    neighbors = np.empty((H.shape[0], n_neighbors), dtype=np.int64)
+    together = np.empty(neighbors.shape)
     transposed = csr_array(rows.T)
     for some in blocks(H.shape[0], rows_at_once(n_rows)):
         # Members who agree, and the row's number to tell equals apart, in one whole number.
@@ -74,14 +74,14 @@ def consensus_graph(H: csr_array, rows: csr_array, counts: np.ndarray, n_neighbo
             np.rint((H[some] @ transposed).toarray()).astype(np.int64) * n_rows
             + np.arange(n_rows)[::-1]
         )
-        best = np.argpartition(key, n_rows - n_neighbours, axis=1)[:, n_rows - n_neighbours :]
+        best = np.argpartition(key, n_rows - n_neighbors, axis=1)[:, n_rows - n_neighbors :]
         strength = np.take_along_axis(key, best, axis=1)
         order = np.argsort(-strength, axis=1)
-        neighbours[some] = np.take_along_axis(best, order, axis=1)
+        neighbors[some] = np.take_along_axis(best, order, axis=1)
         together[some] = np.take_along_axis(strength, order, axis=1) // n_rows
-    weights = together * counts[neighbours]
-    # A point in clusters that no training point is in has no neighbours; any are as good.
-    return Graph(neighbours, weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-12))
+    weights = together * counts[neighbors]
+    # A point in clusters that no training point is in has no neighbors; any are as good.
+    return Graph(neighbors, weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-12))
 
 
 def row_means(X: Any, scaler: Scaler, rows: DistinctRows) -> np.ndarray:
@@ -99,14 +99,14 @@ def row_means(X: Any, scaler: Scaler, rows: DistinctRows) -> np.ndarray:
 class GraphEncoder(nn.Module):
     """Two graph convolutions: features and graph -> mean and deviation of each row's embedding."""
 
-    neighbours: torch.Tensor
+    neighbors: torch.Tensor
     weights: torch.Tensor
     features: torch.Tensor
 
     def __init__(self, features: np.ndarray, graph: Graph, layers: Sequence[int]) -> None:
         super().__init__()
         n_hidden, n_latent = layers
-        self.register_buffer("neighbours", torch.from_numpy(graph.neighbours))
+        self.register_buffer("neighbors", torch.from_numpy(graph.neighbors))
         self.register_buffer("weights", torch.from_numpy(graph.weights).float())
         # The first convolution spreads the raw features, which never change: once is enough.
         self.register_buffer(
@@ -121,21 +121,21 @@ class GraphEncoder(nn.Module):
 
     def forward(self) -> tuple[torch.Tensor, torch.Tensor]:
         spread = embedding_bag(
-            self.neighbours, self.codes(), per_sample_weights=self.weights, mode="sum"
+            self.neighbors, self.codes(), per_sample_weights=self.weights, mode="sum"
         )
         mean, log_deviation = spread.chunk(2, dim=1)  # (n_rows, n_latent) each
         return mean, log_deviation.clamp(max=3).exp()
 
-    def draw_neighbours(self) -> torch.Tensor:
+    def draw_neighbors(self) -> torch.Tensor:
         """(n_rows,): one of each row, the heavier the likelier."""
         place = torch.multinomial(self.weights, 1)  # (n_rows, 1)
-        return self.neighbours.gather(1, place)[:, 0]
+        return self.neighbors.gather(1, place)[:, 0]
 
 
 def link_loss(
-    z: torch.Tensor, neighbour: torch.Tensor, other: torch.Tensor, shares: torch.Tensor
+    z: torch.Tensor, neighbor: torch.Tensor, other: torch.Tensor, shares: torch.Tensor
 ) -> torch.Tensor:
-    """The inner product decoder: -log s(z_i z_j) for a neighbour j of each row i, -log(1 - s(z_i z_k)) for any k.
+    """The inner product decoder: -log s(z_i z_j) for a neighbor j of each row i, -log(1 - s(z_i z_k)) for any k.
 
     As many pairs that are linked as pairs that need not be, so both count alike, whatever the number of rows.
 
@@ -143,7 +143,7 @@ def link_loss(
     >>> link_loss(z, one, torch.tensor([2, 2, 2]), shares=torch.tensor([1.0, 0.0, 0.0]))   # log(1 + e^-2) + log(1 + 1)
     tensor(0.8201)
     """
-    linked, unlinked = (z * z[neighbour]).sum(1), (z * z[other]).sum(1)  # (n_rows,)
+    linked, unlinked = (z * z[neighbor]).sum(1), (z * z[other]).sum(1)  # (n_rows,)
     return (shares * (softplus(-linked) + softplus(unlinked))).sum()
 
 
@@ -151,33 +151,33 @@ def link_loss(
 class Prior:
     """Where the embedding should be, by a partition of where it is: a Gaussian around each cluster."""
 
-    centres: torch.Tensor  # (n_clusters, n_latent)
+    centers: torch.Tensor  # (n_clusters, n_latent)
     deviations: torch.Tensor  # (n_clusters, n_latent)
     shares: torch.Tensor  # (n_clusters,) of the points
 
     def draw(self, n: int) -> torch.Tensor:
         """(n, n_latent)"""
         cluster = torch.multinomial(self.shares, n, replacement=True)
-        return self.centres[cluster] + self.deviations[cluster] * torch.randn_like(
-            self.centres[cluster]
+        return self.centers[cluster] + self.deviations[cluster] * torch.randn_like(
+            self.centers[cluster]
         )
 
 
-def partition_prior(Z: torch.Tensor, shares: torch.Tensor, centres: torch.Tensor) -> Prior:
-    """k-means from ``centres`` on, and mean and deviation of the rows in each cluster.
+def partition_prior(Z: torch.Tensor, shares: torch.Tensor, centers: torch.Tensor) -> Prior:
+    """k-means from ``centers`` on, and mean and deviation of the rows in each cluster.
 
-    >>> Z, centres = torch.tensor([[0.0], [2.0], [9.0]]), torch.tensor([[0.0], [8.0]])
-    >>> prior = partition_prior(Z, torch.tensor([0.25, 0.25, 0.5]), centres)
-    >>> prior.centres.tolist(), prior.deviations.tolist(), prior.shares.tolist()
+    >>> Z, centers = torch.tensor([[0.0], [2.0], [9.0]]), torch.tensor([[0.0], [8.0]])
+    >>> prior = partition_prior(Z, torch.tensor([0.25, 0.25, 0.5]), centers)
+    >>> prior.centers.tolist(), prior.deviations.tolist(), prior.shares.tolist()
     ([[1.0], [9.0]], [[1.0], [0.0]], [0.5, 0.5])
     """
     with warnings.catch_warnings(), threadpool_limits(1, user_api="openmp"):
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows
-        kmeans = KMeans(len(centres), init=centres.cpu().numpy(), n_init=1).fit(
+        kmeans = KMeans(len(centers), init=centers.cpu().numpy(), n_init=1).fit(
             Z.cpu().numpy(), None, shares.cpu()
         )
     labels = torch.from_numpy(kmeans.labels_).long().to(Z.device)
-    belongs = torch.eye(len(centres), device=Z.device)[labels].T * shares  # (n_clusters, n_rows)
+    belongs = torch.eye(len(centers), device=Z.device)[labels].T * shares  # (n_clusters, n_rows)
     size = belongs.sum(1, keepdim=True)
     mean = belongs @ Z / size.clamp(min=1e-12)
     variance = belongs @ (Z - mean[labels]).square() / size.clamp(min=1e-12)
@@ -202,7 +202,7 @@ class AGAE(EnsembleEmbedding):
     n_partitions : int, default=50
         Base partitions. Their numbers of clusters are drawn from n_clusters to 2 sqrt(n_points): small clusters
         tell which points are near, large ones which are not too far.
-    n_neighbours : int, default=20
+    n_neighbors : int, default=20
         Links of each point, itself among them.
     layers : (n_hidden, n_latent), default=(64, 16)
         Widths of the two graph convolutions.
@@ -221,7 +221,7 @@ class AGAE(EnsembleEmbedding):
     ----------
     labels_ : (n_points,)
     cluster_centers_ : (n_clusters, n_latent)
-    ensemble_, base_partitions_ : the centres of the members, and their labels (n_partitions, n_points)
+    ensemble_, base_partitions_ : the centers of the members, and their labels (n_partitions, n_points)
     codes_ : (n_rows, n_latent), what the second convolution spreads along the links
     n_iter_ : steps trained
     scaler_ : what was learned about the columns' scale
@@ -230,7 +230,7 @@ class AGAE(EnsembleEmbedding):
     -----
     The graph has a node for every distinct vector of base labels, and its links are exact: the co-association
     is counted block by block, never for all pairs at once. A new point is linked by its base labels, as an old
-    one is, and gets the mean of its neighbours' codes: nothing is trained anew, and an old point gets exactly
+    one is, and gets the mean of its neighbors' codes: nothing is trained anew, and an old point gets exactly
     what it had. The paper has no public code. How links, pairs and critic are trained is ours.
 
     Examples
@@ -249,7 +249,7 @@ class AGAE(EnsembleEmbedding):
         n_clusters: int = 8,
         *,
         n_partitions: int = 50,
-        n_neighbours: int = 20,
+        n_neighbors: int = 20,
         layers: Sequence[int] = (64, 16),
         adversarial_weight: float = 0.1,
         n_steps: int = 400,
@@ -263,7 +263,7 @@ class AGAE(EnsembleEmbedding):
     ) -> None:
         self.n_clusters = n_clusters
         self.n_partitions = n_partitions
-        self.n_neighbours = n_neighbours
+        self.n_neighbors = n_neighbors
         self.layers = layers
         self.adversarial_weight = adversarial_weight
         self.n_steps = n_steps
@@ -277,7 +277,7 @@ class AGAE(EnsembleEmbedding):
 
     def _check(self, n_points: int) -> None:
         super()._check(n_points)
-        for name in ("n_neighbours", "n_steps", "update_interval"):
+        for name in ("n_neighbors", "n_steps", "update_interval"):
             check_at_least(name, getattr(self, name), 1)
         if isinstance(self.layers, str) or len(self.layers) != 2 or min(self.layers) < 1:
             raise ValueError(
@@ -310,34 +310,34 @@ class AGAE(EnsembleEmbedding):
             torch.from_numpy(self._counts / self._counts.sum()).float().to(device)
         )  # (n_rows,) of the points
         critic = feed_forward((self.layers[1], 64, 64, 1)).to(device)
-        optimiser = torch.optim.Adam(encoder.parameters(), lr=self.learning_rate)
+        optimizer = torch.optim.Adam(encoder.parameters(), lr=self.learning_rate)
         critics = torch.optim.Adam(critic.parameters(), lr=self.learning_rate / 10)
         first_adversarial = self.n_steps // 3 + 1 if self.adversarial_weight else self.n_steps + 1
-        centres, total = None, 0.0
+        centers, total = None, 0.0
         for step in range(1, self.n_steps + 1):
             mean, deviation = encoder()  # (n_rows, n_latent) each
             z = mean + deviation * torch.randn_like(mean)
             loss = link_loss(
                 z,
-                encoder.draw_neighbours(),
+                encoder.draw_neighbors(),
                 torch.multinomial(shares, n_rows, replacement=True),
                 shares,
             )
             if step >= first_adversarial:
                 if (step - first_adversarial) % self.update_interval == 0:
-                    if centres is None:
-                        centres = first_centres(
+                    if centers is None:
+                        centers = first_centers(
                             mean.detach().cpu(), min(self.n_clusters, n_rows), root
                         )
-                    prior = partition_prior(mean.detach(), shares, centres)
-                    centres = prior.centres
+                    prior = partition_prior(mean.detach(), shares, centers)
+                    centers = prior.centers
                 real, false = (
                     softplus(-critic(prior.draw(n_rows))[:, 0]),
                     softplus(critic(z.detach())[:, 0]),
                 )
                 descend(critics, real.mean() + (shares * false).sum())
                 loss = loss + self.adversarial_weight * (shares * softplus(-critic(z)[:, 0])).sum()
-            descend(optimiser, loss)
+            descend(optimizer, loss)
             total += loss.item()
             if step % 20 == 0 or step == self.n_steps:
                 on_progress(
@@ -350,10 +350,10 @@ class AGAE(EnsembleEmbedding):
         return self._graph(H).spread(self.codes_)
 
     def _graph(self, H: csr_array) -> Graph:
-        return consensus_graph(H, self._rows, self._counts, self.n_neighbours)
+        return consensus_graph(H, self._rows, self._counts, self.n_neighbors)
 
 
-def descend(optimiser: torch.optim.Optimizer, loss: torch.Tensor) -> None:
-    optimiser.zero_grad(set_to_none=True)
+def descend(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
+    optimizer.zero_grad(set_to_none=True)
     loss.backward()
-    optimiser.step()
+    optimizer.step()

@@ -173,8 +173,8 @@ def typical_deviation(Z: torch.Tensor) -> float:
     return float(Z.var(0, correction=0).mean().sqrt()) or 1.0
 
 
-def first_centres(Z: torch.Tensor, n_clusters: int, root: int, n_init: int = 20) -> torch.Tensor:
-    """Centres of k-means on the pretrained embedding: (n_clusters, n_latent)."""
+def first_centers(Z: torch.Tensor, n_clusters: int, root: int, n_init: int = 20) -> torch.Tensor:
+    """Centers of k-means on the pretrained embedding: (n_clusters, n_latent)."""
     with threadpool_limits(1, user_api="openmp"):  # it adds up in the order its threads arrive
         kmeans = KMeans(n_clusters, n_init=n_init, random_state=seed_for(root, "centres")).fit(
             Z.numpy()
@@ -182,6 +182,6 @@ def first_centres(Z: torch.Tensor, n_clusters: int, root: int, n_init: int = 20)
     return torch.from_numpy(kmeans.cluster_centers_).float()
 
 
-def squared_distances(Z: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def squared_distances(Z: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """(n, d), (k, d) -> (n, k), by differences: exact for a point alone as among many."""
-    return np.square(Z[:, None, :] - centres[None]).sum(axis=2)
+    return np.square(Z[:, None, :] - centers[None]).sum(axis=2)

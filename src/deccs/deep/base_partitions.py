@@ -22,7 +22,7 @@ from deccs.consensus.projections import check_at_least
 from deccs.data.inputs import as_table
 from deccs.data.scaling import Scaler, fit_scaler
 from deccs.data.source import blocks, dense_block, rows_at_once
-from deccs.deep.base import DeepClustering, first_centres, squared_distances
+from deccs.deep.base import DeepClustering, first_centers, squared_distances
 from deccs.display import Display
 from deccs.events import Progress, tell
 from deccs.labels import NOISE, canonical
@@ -30,24 +30,24 @@ from deccs.seeds import root_seed, seed_for
 from deccs.storage import stored
 
 SAMPLE = (
-    5_000  # points a single k-means sees: enough for its centres, and another ground of diversity
+    5_000  # points a single k-means sees: enough for its centers, and another ground of diversity
 )
 
 
 @stored
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """The members as centres, which label any point."""
+    """The members as centers, which label any point."""
 
-    centres: list[np.ndarray]  # per member (n_centres, n_features), scaled
+    centers: list[np.ndarray]  # per member (n_centers, n_features), scaled
     numbers: list[
         np.ndarray
-    ]  # per member (n_centres,) number of the cluster, -1 if no training point is in it
+    ]  # per member (n_centers,) number of the cluster, -1 if no training point is in it
 
     def memberships(self, X: Any, scaler: Scaler) -> Iterator[csr_array]:
         """(n_block, n_all_clusters) of raw rows, new or old, block by block."""
         n_clusters = np.array([numbers.max() + 1 for numbers in self.numbers])
-        for nearest in nearest_centres(X, scaler, self.centres):
+        for nearest in nearest_centers(X, scaler, self.centers):
             labels = [numbers[own] for numbers, own in zip(self.numbers, nearest.T, strict=True)]
             yield membership(np.stack(labels, axis=1), n_clusters)
 
@@ -66,40 +66,40 @@ def kmeans_ensemble(
     Each has its own sample of the points and its own number of clusters from ``fewest`` to ``most``, which is
     what makes the members differ ("random parameter selection").
     """
-    centres = []
+    centers = []
     for member in range(n_members):
-        own, error = some_centres(X, scaler, fewest, most, seed_for(root, "base partition", member))
-        centres.append(own)
+        own, error = some_centers(X, scaler, fewest, most, seed_for(root, "base partition", member))
+        centers.append(own)
         report(member + 1, error)
-    nearest = np.concatenate(list(nearest_centres(X, scaler, centres))).T  # (n_members, n_points)
+    nearest = np.concatenate(list(nearest_centers(X, scaler, centers))).T  # (n_members, n_points)
     base_partitions = np.stack([canonical(own) for own in nearest])
-    numbers = [np.full(len(own), NOISE) for own in centres]
+    numbers = [np.full(len(own), NOISE) for own in centers]
     for own, raw, labels in zip(numbers, nearest, base_partitions, strict=True):
         own[raw] = labels
-    return Ensemble(centres, numbers), base_partitions
+    return Ensemble(centers, numbers), base_partitions
 
 
-def some_centres(
+def some_centers(
     X: Any, scaler: Scaler, fewest: int, most: int, seed: int
 ) -> tuple[np.ndarray, float]:
-    """(n_centres, n_features) of one k-means on a sample of the points, and the mean squared distance to them."""
+    """(n_centers, n_features) of one k-means on a sample of the points, and the mean squared distance to them."""
     rng = np.random.default_rng(seed)
     sample = np.sort(rng.choice(X.shape[0], min(SAMPLE, X.shape[0]), replace=False))
-    n_centres = min(int(rng.integers(fewest, most + 1)), len(sample))
+    n_centers = min(int(rng.integers(fewest, most + 1)), len(sample))
     block = scaler(dense_block(X, sample)).astype(np.float32)  # (n_sample, n_features)
     with (
         warnings.catch_warnings(),
         threadpool_limits(1, user_api="openmp"),
     ):  # same bits, as for DECCS
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points
-        kmeans = KMeans(n_centres, n_init=1, max_iter=30, random_state=seed).fit(block)
+        kmeans = KMeans(n_centers, n_init=1, max_iter=30, random_state=seed).fit(block)
     return kmeans.cluster_centers_.astype(np.float64), float(kmeans.inertia_) / len(sample)
 
 
-def nearest_centres(X: Any, scaler: Scaler, centres: list[np.ndarray]) -> Iterator[np.ndarray]:
-    """(n_block, n_members): the nearest of each member's centres, block by block."""
-    stacked = np.concatenate(centres)  # (n_all_centres, d)
-    ends = np.cumsum([len(own) for own in centres])[:-1]
+def nearest_centers(X: Any, scaler: Scaler, centers: list[np.ndarray]) -> Iterator[np.ndarray]:
+    """(n_block, n_members): the nearest of each member's centers, block by block."""
+    stacked = np.concatenate(centers)  # (n_all_centers, d)
+    ends = np.cumsum([len(own) for own in centers])[:-1]
     lengths = np.square(stacked).sum(axis=1)
     for index in blocks(X.shape[0], rows_at_once(max(X.shape[1], len(stacked)))):
         block = scaler(dense_block(X, index))
@@ -115,7 +115,7 @@ def nearest_centres(X: Any, scaler: Scaler, centres: list[np.ndarray]) -> Iterat
 def first_least(values: np.ndarray, slack: np.ndarray) -> np.ndarray:
     """The first column within ``slack`` (a number a row) of the row's least.
 
-    A product of matrices gives a row another last digit among other rows. A point between two centres
+    A product of matrices gives a row another last digit among other rows. A point between two centers
     must have the same one alone as among thousands.
 
     >>> first_least(np.array([[3.0, 1 + 1e-15, 1.0]]), slack=np.array([1e-12]))
@@ -172,7 +172,7 @@ class EnsembleEmbedding(DeepClustering):
             rows = distinct_rows(self.base_partitions_)
             Z = self._learn(rows, X, root, on_progress)  # (n_rows, n_components)
         points = torch.from_numpy(Z[rows.row_of]).float()  # (n_points, n_components)
-        self.cluster_centers_ = first_centres(points, self.n_clusters, root).double().numpy()
+        self.cluster_centers_ = first_centers(points, self.n_clusters, root).double().numpy()
         labels = [self._belongs(Z[some]).argmax(axis=1) for some in blocks(len(Z), 1_000)]
         self.labels_ = np.concatenate(labels)[rows.row_of]
         return self
@@ -198,7 +198,7 @@ class EnsembleEmbedding(DeepClustering):
         return (self._embed(H) for H in self.ensemble_.memberships(X, self.scaler_))
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
-        """One for the nearest centre: the assignments of k-means are hard."""
+        """One for the nearest center: the assignments of k-means are hard."""
         return np.eye(self.n_clusters)[squared_distances(Z, self.cluster_centers_).argmin(axis=1)]
 
     @property

@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 from deccs.data.rows import Rows
 from deccs.deep.augment import draw_motion, move
-from deccs.deep.base import DeepClustering, embed_all, first_centres, squared_distances
+from deccs.deep.base import DeepClustering, embed_all, first_centers, squared_distances
 from deccs.events import Epoch, Progress
 from deccs.network.autoencoder import Autoencoder
 from deccs.seeds import generator_for, torch_seeded
@@ -113,8 +113,8 @@ def consensus_loss(
     """
     target = balanced(normalize(z, dim=-1) @ normalize(prototypes, dim=-1).T)  # (2, batch, k)
     points = normalize(z @ projections[:, None], dim=-1)  # (m, 2, batch, d_small)
-    centres = normalize(prototypes @ projections, dim=-1)[:, None]  # (m, 1, k, d_small)
-    log_p = (points @ centres.mT / temperature).log_softmax(-1)  # (m, 2, batch, k)
+    centers = normalize(prototypes @ projections, dim=-1)[:, None]  # (m, 1, k, d_small)
+    log_p = (points @ centers.mT / temperature).log_softmax(-1)  # (m, 2, batch, k)
     return -(target.flip(0) * log_p).sum(-1).mean()
 
 
@@ -141,7 +141,7 @@ class ConCURL(DeepClustering):
     ----------
     n_clusters : int, default=8
     image_shape : "auto", (height, width) or (channels, height, width)
-        Of the image in each row of the table, channel by channel and line by line. "auto": square and grey,
+        Of the image in each row of the table, channel by channel and line by line. "auto": square and gray,
         or a strip of height 1 (with a warning) where the number of columns is no square.
     encoder : torch.nn.Module, optional
         (n, channels, height, width) -> (n, any number of features). It is copied. Default: three
@@ -248,9 +248,9 @@ class ConCURL(DeepClustering):
             rows.device
         )
         n_steps = self._steps(len(rows))
-        optimiser = torch.optim.Adam([*embed.parameters(), prototypes], lr=self.learning_rate)
+        optimizer = torch.optim.Adam([*embed.parameters(), prototypes], lr=self.learning_rate)
         schedule = torch.optim.lr_scheduler.OneCycleLR(
-            optimiser, self.learning_rate, total_steps=n_steps + 1
+            optimizer, self.learning_rate, total_steps=n_steps + 1
         )
         batches = endless_batches(
             torch.arange(len(rows)), self.batch_size, generator_for(root, "batches")
@@ -261,7 +261,7 @@ class ConCURL(DeepClustering):
             if step == n_steps // 2 + 1:
                 with torch.no_grad():
                     prototypes.copy_(
-                        first_centres(embed_all(autoencoder, rows), self.n_clusters, root, n_init=5)
+                        first_centers(embed_all(autoencoder, rows), self.n_clusters, root, n_init=5)
                     )
             autoencoder.train()
             images = to_images(rows[next(batches)]).repeat(2, 1, 1, 1)  # (2 batch, c, h, w)
@@ -271,9 +271,9 @@ class ConCURL(DeepClustering):
                 loss = loss + self.lambda_consensus * consensus_loss(
                     z, prototypes, projections, self.temperature
                 )
-            optimiser.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=True)
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             schedule.step()
             total += loss.detach().cpu()
             if step % 100 == 0 or step == n_steps:
@@ -299,7 +299,7 @@ class ConCURL(DeepClustering):
 def final_prototypes(Z: torch.Tensor, prototypes: torch.Tensor, root: int) -> np.ndarray:
     """(n, d), (k, d) -> (k, d) of unit length: the prototypes, or those of k-means if some hold no point."""
     if len((Z @ normalize(prototypes).T).argmax(1).unique()) < len(prototypes):
-        prototypes = first_centres(Z, len(prototypes), root, n_init=5)
+        prototypes = first_centers(Z, len(prototypes), root, n_init=5)
     return normalize(prototypes.double()).numpy()
 
 

@@ -44,17 +44,17 @@ def rounding(
     """
     points = Z.double()
     forth = torch.eye(points.shape[1], dtype=torch.float64)
-    centres: torch.Tensor | None = None
+    centers: torch.Tensor | None = None
     for _ in range(n_turns):
         seen = points @ forth
-        start = "k-means++" if centres is None else (centres @ forth).numpy()
+        start = "k-means++" if centers is None else (centers @ forth).numpy()
         with threadpool_limits(1, user_api="openmp"):  # it adds up in the order its threads arrive
             found = KMeans(
-                n_clusters, init=start, n_init=10 if centres is None else 1, random_state=seed
+                n_clusters, init=start, n_init=10 if centers is None else 1, random_state=seed
             )
             labels = torch.from_numpy(found.fit(seen.numpy()).labels_).long()
-        centres = means_of(points, labels, n_clusters)
-        forth, back = roots(within(points - centres[labels]))
+        centers = means_of(points, labels, n_clusters)
+        forth, back = roots(within(points - centers[labels]))
     return forth, back
 
 
@@ -65,7 +65,7 @@ def means_of(Z: torch.Tensor, labels: torch.Tensor, n_clusters: int) -> torch.Te
 
 
 def within(residuals: torch.Tensor) -> torch.Tensor:
-    """Covariance of the differences of points from their centres, in units of the mean variance: (n, d) -> (d, d).
+    """Covariance of the differences of points from their centers, in units of the mean variance: (n, d) -> (d, d).
 
     Drawn towards a round one where there are few points per dimension (Ledoit and Wolf 2004), and by a crumb, so that
     it has an inverse.

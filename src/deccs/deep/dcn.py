@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from deccs.data.rows import Rows
-from deccs.deep.base import DeepClustering, first_centres, squared_distances
+from deccs.deep.base import DeepClustering, first_centers, squared_distances
 from deccs.deep.coordinates import round_clusters
 from deccs.events import Progress
 from deccs.network.autoencoder import Autoencoder
@@ -19,39 +19,39 @@ from deccs.settings import Pretraining
 from deccs.training.batches import endless_batches
 
 
-def nearest(z: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
-    """(n, d), (k, d) -> (n,) number of the nearest centre."""
-    return torch.cdist(z, centres).argmin(1)
+def nearest(z: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
+    """(n, d), (k, d) -> (n,) number of the nearest center."""
+    return torch.cdist(z, centers).argmin(1)
 
 
 def count_weighted(
-    centres: torch.Tensor, counts: torch.Tensor, z: torch.Tensor, labels: torch.Tensor
+    centers: torch.Tensor, counts: torch.Tensor, z: torch.Tensor, labels: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Eq. 8: each point moves its centre by 1 / (points that centre has had), so a centre is their running mean.
+    """Eq. 8: each point moves its center by 1 / (points that center has had), so a center is their running mean.
 
-    A batch at once, which is the same as point by point; a centre without points in the batch stays.
+    A batch at once, which is the same as point by point; a center without points in the batch stays.
 
     >>> count_weighted(torch.tensor([[0.0]]), torch.tensor([2.0]), torch.tensor([[3.0], [6.0]]), torch.tensor([0, 0]))
     (tensor([[2.2500]]), tensor([4.]))
     """
     new = torch.zeros_like(counts).index_add_(0, labels, torch.ones(len(labels), device=z.device))
-    sums = torch.zeros_like(centres).index_add_(0, labels, z)
+    sums = torch.zeros_like(centers).index_add_(0, labels, z)
     after = counts + new
-    return (centres * counts[:, None] + sums) / after.clamp(min=1)[:, None], after
+    return (centers * counts[:, None] + sums) / after.clamp(min=1)[:, None], after
 
 
 class DCN(DeepClustering):
-    """Deep clustering network: reconstruction and the distance to the own centre, with hard assignments.
+    """Deep clustering network: reconstruction and the distance to the own center, with hard assignments.
 
     It starts from k-means on the pretrained embedding, in coordinates in which its clusters are round. By turns,
-    batch by batch: the network learns with assignments and centres held fixed, then the points
-    of the batch are assigned anew and move their centres, each by one over the points the centre has had.
+    batch by batch: the network learns with assignments and centers held fixed, then the points
+    of the batch are assigned anew and move their centers, each by one over the points the center has had.
 
     Parameters
     ----------
     n_clusters : int, default=8
     lambda_cluster : float, default=0.1
-        Weight of half the squared distance to the centre, against the mean squared error over columns.
+        Weight of half the squared distance to the center, against the mean squared error over columns.
     n_steps : int or "auto"
         "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
     learning_rate : float or "auto"
@@ -108,11 +108,11 @@ class DCN(DeepClustering):
         on_progress: Callable[[Progress], None],
     ) -> None:
         Z = round_clusters(autoencoder, rows, self.n_clusters, root)  # (n_points, n_latent)
-        centres = first_centres(Z, self.n_clusters, root).to(rows.device)
-        # Each centre starts as the mean of a batch's worth of points, lest the first ones throw it about.
+        centers = first_centers(Z, self.n_clusters, root).to(rows.device)
+        # Each center starts as the mean of a batch's worth of points, lest the first ones throw it about.
         counts = torch.full((self.n_clusters,), 100.0, device=rows.device)
         rate = self._rate(autoencoder)
-        optimiser = torch.optim.Adam(autoencoder.parameters(), lr=rate)
+        optimizer = torch.optim.Adam(autoencoder.parameters(), lr=rate)
         batches = endless_batches(
             torch.arange(len(rows)), self.batch_size, generator_for(root, "batches")
         )
@@ -122,15 +122,15 @@ class DCN(DeepClustering):
         for step in range(1, n_steps + 1):
             x = rows[next(batches)]
             z = autoencoder.encoder(x)  # (batch, n_latent)
-            own = centres[nearest(z.detach(), centres)]
+            own = centers[nearest(z.detach(), centers)]
             distance = (z - own).square().sum(1).mean()
             loss = (autoencoder.decoder(z) - x).square().mean() + self.lambda_cluster / 2 * distance
-            optimiser.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=True)
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             with torch.no_grad():
                 moved = autoencoder.encoder(x)
-                centres, counts = count_weighted(centres, counts, moved, nearest(moved, centres))
+                centers, counts = count_weighted(centers, counts, moved, nearest(moved, centers))
             total += loss.detach().cpu()
             if step % 100 == 0 or step == n_steps:
                 on_progress(
@@ -139,8 +139,8 @@ class DCN(DeepClustering):
                 total = torch.zeros(())
         self.n_iter_ = n_steps
         self.autoencoder_ = autoencoder
-        self.cluster_centers_ = centres.cpu().double().numpy()
+        self.cluster_centers_ = centers.cpu().double().numpy()
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
-        """One for the nearest centre: the assignments of DCN are hard."""
+        """One for the nearest center: the assignments of DCN are hard."""
         return np.eye(self.n_clusters)[squared_distances(Z, self.cluster_centers_).argmin(axis=1)]

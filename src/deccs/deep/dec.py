@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from deccs.data.rows import Rows
-from deccs.deep.base import DeepClustering, embed_all, first_centres, squared_distances
+from deccs.deep.base import DeepClustering, embed_all, first_centers, squared_distances
 from deccs.deep.coordinates import round_clusters
 from deccs.events import Progress
 from deccs.network.autoencoder import Autoencoder
@@ -20,13 +20,13 @@ from deccs.settings import Pretraining
 from deccs.training.batches import endless_batches
 
 
-def soft_assignment(z: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
-    """q (Eq. 1 of DEC): Student's t around the centres, (n, d), (k, d) -> (n, k), rows sum to 1.
+def soft_assignment(z: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
+    """q (Eq. 1 of DEC): Student's t around the centers, (n, d), (k, d) -> (n, k), rows sum to 1.
 
     >>> soft_assignment(torch.tensor([[0.0]]), torch.tensor([[0.0], [1.0]]))     # 1 and 1/2
     tensor([[0.6667, 0.3333]])
     """
-    q = 1 / (1 + torch.cdist(z, centres, compute_mode="donot_use_mm_for_euclid_dist").square())
+    q = 1 / (1 + torch.cdist(z, centers, compute_mode="donot_use_mm_for_euclid_dist").square())
     return q / q.sum(1, keepdim=True)
 
 
@@ -42,10 +42,10 @@ def target_distribution(q: torch.Tensor) -> torch.Tensor:
 
 
 class DEC(DeepClustering):
-    """Deep embedded clustering: points are drawn to the centres they already lean to.
+    """Deep embedded clustering: points are drawn to the centers they already lean to.
 
-    k-means on the pretrained embedding, in coordinates in which its clusters are round, gives the centres. Then
-    the encoder and the centres are trained so that the soft assignments q come near their own sharpened version
+    k-means on the pretrained embedding, in coordinates in which its clusters are round, gives the centers. Then
+    the encoder and the centers are trained so that the soft assignments q come near their own sharpened version
     p, which is worked out on all the data at intervals. The decoder is not used again (see :class:`IDEC`).
 
     Parameters
@@ -124,10 +124,10 @@ class DEC(DeepClustering):
         on_progress: Callable[[Progress], None],
     ) -> None:
         Z = round_clusters(autoencoder, rows, self.n_clusters, root)  # (n_points, n_latent)
-        centres = nn.Parameter(first_centres(Z, self.n_clusters, root).to(rows.device))
+        centers = nn.Parameter(first_centers(Z, self.n_clusters, root).to(rows.device))
         trained = autoencoder if self.reconstructs else autoencoder.encoder
         rate = self._rate(autoencoder)
-        optimiser = torch.optim.Adam([*trained.parameters(), centres], lr=rate)
+        optimizer = torch.optim.Adam([*trained.parameters(), centers], lr=rate)
         batches = endless_batches(
             torch.arange(len(rows)), self.batch_size, generator_for(root, "batches")
         )
@@ -137,7 +137,7 @@ class DEC(DeepClustering):
             if step % interval == 0 or step == n_steps:
                 with torch.no_grad():
                     q = soft_assignment(
-                        embed_all(autoencoder, rows).to(rows.device), centres
+                        embed_all(autoencoder, rows).to(rows.device), centers
                     )  # (n_points, k)
                 target, now = target_distribution(q), q.argmax(1)
                 changed = math.nan if labels is None else float((now != labels).float().mean())
@@ -157,14 +157,14 @@ class DEC(DeepClustering):
             batch = next(batches)
             x, p = rows[batch], target[batch.to(target.device)]
             z = autoencoder.encoder(x)  # (batch, n_latent)
-            loss = self._loss(autoencoder, x, z, p, soft_assignment(z, centres))
-            optimiser.zero_grad(set_to_none=True)
+            loss = self._loss(autoencoder, x, z, p, soft_assignment(z, centers))
+            optimizer.zero_grad(set_to_none=True)
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             total += loss.detach().cpu()
         self.n_iter_ = step
         self.autoencoder_ = autoencoder
-        self.cluster_centers_ = centres.detach().cpu().double().numpy()
+        self.cluster_centers_ = centers.detach().cpu().double().numpy()
 
     def _loss(
         self,

@@ -57,36 +57,36 @@ def prune(sides: torch.Tensor, leaf: int) -> torch.Tensor:
     return sides[splits][:, leaves]
 
 
-def node_centres(sides: torch.Tensor, centres: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """(2, n_splits, n_latent): the centres of the two nodes of each split.
+def node_centers(sides: torch.Tensor, centers: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """(2, n_splits, n_latent): the centers of the two nodes of each split.
 
-    Of its children's centres a node has the mean weighted by theirs: so of the leaves below it.
+    Of its children's centers a node has the mean weighted by theirs: so of the leaves below it.
 
     >>> sides = torch.tensor([[1.0, -1.0, 1.0], [1.0, 0.0, -1.0]])
-    >>> node_centres(sides, torch.tensor([[0.0], [9.0], [4.0]]), torch.tensor([3.0, 1.0, 1.0]))[..., 0]
+    >>> node_centers(sides, torch.tensor([[0.0], [9.0], [4.0]]), torch.tensor([3.0, 1.0, 1.0]))[..., 0]
     tensor([[1., 0.],
             [9., 4.]])
     """
     below = torch.stack([sides > 0, sides < 0]) * weights  # (2, n_splits, n_leaves)
-    return (below / below.sum(2, keepdim=True)) @ centres
+    return (below / below.sum(2, keepdim=True)) @ centers
 
 
-def centre_loss(z: torch.Tensor, leaf: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
-    """How far the leaves' centres are from the mean of their points in the batch: it moves the centres alone.
+def center_loss(z: torch.Tensor, leaf: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
+    """How far the leaves' centers are from the mean of their points in the batch: it moves the centers alone.
 
-    >>> centre_loss(torch.tensor([[1.0], [3.0]]), torch.tensor([0, 0]), torch.tensor([[5.0], [7.0]]))  # |5 - 2| / 2
+    >>> center_loss(torch.tensor([[1.0], [3.0]]), torch.tensor([0, 0]), torch.tensor([[5.0], [7.0]]))  # |5 - 2| / 2
     tensor(1.5000)
     """
-    own = nn.functional.one_hot(leaf, len(centres)).to(z.dtype)  # (batch, n_leaves)
+    own = nn.functional.one_hot(leaf, len(centers)).to(z.dtype)  # (batch, n_leaves)
     size = own.sum(0)
     means = own.T @ z.detach() / size.clamp(min=1)[:, None]  # (n_leaves, n_latent)
-    return torch.linalg.vector_norm(centres - means, dim=1)[size > 0].sum() / len(centres)
+    return torch.linalg.vector_norm(centers - means, dim=1)[size > 0].sum() / len(centers)
 
 
 def compression_loss(
     z: torch.Tensor, leaf: torch.Tensor, sides: torch.Tensor, nodes: torch.Tensor
 ) -> torch.Tensor:
-    """How far points are from their nodes' centres along the line to the sibling's: it moves the points alone.
+    """How far points are from their nodes' centers along the line to the sibling's: it moves the points alone.
 
     What is at right angles to the line is left alone, for it may hold the structure of later splits. Mean over
     the batch and over all nodes but the root; ``leaf`` (batch,), ``nodes`` (2, n_splits, n_latent).
@@ -100,7 +100,7 @@ def compression_loss(
     axis = nn.functional.normalize(nodes[0] - nodes[1], dim=1)  # (n_splits, n_latent)
     along = z @ axis.T  # (batch, n_splits)
     here = sides.T[leaf]  # (batch, n_splits): 1, -1 or 0
-    one, other = (nodes * axis).sum(2)  # (n_splits,) where the centres are
+    one, other = (nodes * axis).sum(2)  # (n_splits,) where the centers are
     return ((along - torch.where(here > 0, one, other)).abs() * here.abs()).sum() / (
         len(z) * 2 * len(sides)
     )
@@ -120,7 +120,7 @@ def widest(Z: torch.Tensor, leaf: torch.Tensor, n_leaves: int) -> int | None:
 
 
 def two_means(Z: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Centres (2, n_latent) of the halves of Z, and their shares (2,)."""
+    """Centers (2, n_latent) of the halves of Z, and their shares (2,)."""
     with threadpool_limits(1, user_api="openmp"):  # it adds up in the order its threads arrive
         halves = KMeans(2, n_init=10, random_state=seed).fit(Z.numpy())
     shares = np.bincount(halves.labels_, minlength=2) / len(Z)
@@ -134,7 +134,7 @@ class ClusterTree:
 
     parents: np.ndarray  # (n_nodes,), -1 for the root
     children: np.ndarray  # (n_nodes, 2), -1 for a leaf
-    centres: np.ndarray  # (n_nodes, n_latent)
+    centers: np.ndarray  # (n_nodes, n_latent)
     weights: np.ndarray  # (n_nodes,), about the points of a batch in the node
 
     @property
@@ -158,10 +158,10 @@ class ClusterTree:
         for node in range(len(number)):  # parents come first
             if number[node] < 0 and node > 0:
                 number[node] = number[self.parents[node]]
-        return number[self.leaves][squared_distances(Z, self.centres[self.leaves]).argmin(axis=1)]
+        return number[self.leaves][squared_distances(Z, self.centers[self.leaves]).argmin(axis=1)]
 
 
-def tree_of(sides: torch.Tensor, centres: torch.Tensor, weights: torch.Tensor) -> ClusterTree:
+def tree_of(sides: torch.Tensor, centers: torch.Tensor, weights: torch.Tensor) -> ClusterTree:
     """The tree with a number for every node.
 
     >>> tree = tree_of(torch.tensor([[1.0, -1.0, 1.0], [1.0, 0.0, -1.0]]), torch.zeros(3, 1), torch.ones(3))
@@ -176,7 +176,7 @@ def tree_of(sides: torch.Tensor, centres: torch.Tensor, weights: torch.Tensor) -
         node = 0 if last is None else 2 * last + (1 if above[last] > 0 else 2)
         children[node] = 2 * number + 1, 2 * number + 2
         parents[children[node]] = node
-    centres, weights = centres.double(), weights.double()
+    centers, weights = centers.double(), weights.double()
     below = torch.stack([sides > 0, sides < 0], dim=1).reshape(
         n_nodes - 1, -1
     )  # both nodes of a split in turn
@@ -184,32 +184,32 @@ def tree_of(sides: torch.Tensor, centres: torch.Tensor, weights: torch.Tensor) -
         torch.cat([torch.ones(1, sides.shape[1]), below]).double() * weights
     )  # (n_nodes, n_leaves)
     size = below.sum(1)
-    return ClusterTree(parents, children, (below @ centres / size[:, None]).numpy(), size.numpy())
+    return ClusterTree(parents, children, (below @ centers / size[:, None]).numpy(), size.numpy())
 
 
 @dataclass(frozen=True, eq=False)
 class Growing:
-    """A tree in training: its splits, and of its leaves the centres and the running mean of points in a batch."""
+    """A tree in training: its splits, and of its leaves the centers and the running mean of points in a batch."""
 
     sides: torch.Tensor  # (n_splits, n_leaves)
-    centres: torch.Tensor  # (n_leaves, n_latent)
+    centers: torch.Tensor  # (n_leaves, n_latent)
     weights: torch.Tensor  # (n_leaves,)
 
     def grown(self, Z: torch.Tensor, seed: int) -> Growing:
         """With its widest leaf split by 2-means on the embedding Z of all points; itself where none can be split."""
-        leaf = nearest(Z, self.centres.cpu())  # (n_points,)
-        which = widest(Z, leaf, len(self.centres))
+        leaf = nearest(Z, self.centers.cpu())  # (n_points,)
+        which = widest(Z, leaf, len(self.centers))
         if which is None:
             return self
         halves, shares = (
-            part.to(self.centres.device) for part in two_means(Z[leaf == which], seed)
+            part.to(self.centers.device) for part in two_means(Z[leaf == which], seed)
         )
-        centres, weights = (
-            torch.cat([old, old[-1:]]) for old in (self.centres.detach(), self.weights)
+        centers, weights = (
+            torch.cat([old, old[-1:]]) for old in (self.centers.detach(), self.weights)
         )
         place = torch.tensor([which, -1])
-        centres[place], weights[place] = halves, shares * self.weights[which]
-        return Growing(split(self.sides, which), centres, weights)
+        centers[place], weights[place] = halves, shares * self.weights[which]
+        return Growing(split(self.sides, which), centers, weights)
 
     def counted(self, leaf: torch.Tensor) -> Growing:
         """With the leaves of a batch (batch,) in the weights: half of the old ones, half of the new counts."""
@@ -223,7 +223,7 @@ class Growing:
             light = int(tree.weights.argmin())
             keep = torch.arange(len(tree.weights), device=tree.weights.device) != light
             tree = Growing(
-                prune(tree.sides, light), tree.centres.detach()[keep], tree.weights[keep]
+                prune(tree.sides, light), tree.centers.detach()[keep], tree.weights[keep]
             )
         return tree
 
@@ -232,9 +232,9 @@ class DeepECT(DeepClustering):
     """Deep embedded cluster tree: a hierarchy, grown by splitting leaves while the embedding adapts to it.
 
     The tree starts as its root, the embedding in coordinates in which its clusters are round. At intervals the
-    leaf with the largest sum of squared distances is split by 2-means. In between, the leaves' centres follow
-    the means of their points, and the encoder draws points to the centres of all the nodes they are in, but
-    only along the line to the sibling's centre: directions a later split may need stay as the reconstruction
+    leaf with the largest sum of squared distances is split by 2-means. In between, the leaves' centers follow
+    the means of their points, and the encoder draws points to the centers of all the nodes they are in, but
+    only along the line to the sibling's center: directions a later split may need stay as the reconstruction
     wants them. Leaves that no longer get points are pruned. Points belong to the nearest leaf. The clusters are
     the leaves before all splits but the first ``n_clusters - 1``.
 
@@ -344,7 +344,7 @@ class DeepECT(DeepClustering):
             torch.arange(len(rows)), self.batch_size, generator_for(root, "batches")
         )
         rate = self._rate(autoencoder)
-        optimiser = torch.optim.Adam(autoencoder.parameters(), lr=rate)
+        optimizer = torch.optim.Adam(autoencoder.parameters(), lr=rate)
         Z = round_clusters(autoencoder, rows, self.n_clusters, root)  # (n_points, n_latent)
         tree, unit = sapling(Z.to(rows.device)), typical_deviation(Z)
         planted, total = None, torch.zeros(())
@@ -352,22 +352,22 @@ class DeepECT(DeepClustering):
             if step % interval == 0 and len(tree.weights) < n_leaves:
                 tree = tree.grown(embed_all(autoencoder, rows), seed_for(root, "split", step))
                 autoencoder.train()
-            if tree.centres is not planted:  # other leaves, another optimiser
-                planted = tree.centres.requires_grad_()
+            if tree.centers is not planted:  # other leaves, another optimizer
+                planted = tree.centers.requires_grad_()
                 mover = torch.optim.Adam([planted], lr=rate * unit)
             x = rows[next(batches)]
             z = autoencoder.encoder(x)  # (batch, n_latent)
-            leaf = nearest(z.detach(), tree.centres.detach())  # (batch,)
-            nodes = node_centres(tree.sides, tree.centres.detach(), tree.weights)
+            leaf = nearest(z.detach(), tree.centers.detach())  # (batch,)
+            nodes = node_centers(tree.sides, tree.centers.detach(), tree.weights)
             loss = (
                 (autoencoder.decoder(z) - x).square().mean()
                 + self.lambda_cluster / unit * compression_loss(z, leaf, tree.sides, nodes)
-                + centre_loss(z, leaf, tree.centres)
+                + center_loss(z, leaf, tree.centers)
             )
-            for part in (optimiser, mover):
+            for part in (optimizer, mover):
                 part.zero_grad(set_to_none=True)
             loss.backward()
-            for part in (optimiser, mover):
+            for part in (optimizer, mover):
                 part.step()
             tree = tree.counted(leaf).pruned(self.pruning_threshold)
             total += loss.detach().cpu()
@@ -381,8 +381,8 @@ class DeepECT(DeepClustering):
         self.n_iter_ = n_steps
         self.autoencoder_ = autoencoder
         tree = self._with_enough_leaves(tree, autoencoder, rows, root)
-        self.tree_ = tree_of(tree.sides.cpu(), tree.centres.detach().cpu(), tree.weights.cpu())
-        self.cluster_centers_ = self.tree_.centres[
+        self.tree_ = tree_of(tree.sides.cpu(), tree.centers.detach().cpu(), tree.weights.cpu())
+        self.cluster_centers_ = self.tree_.centers[
             self.tree_.cut(min(self.n_clusters, len(tree.weights)))
         ]
 

@@ -78,7 +78,7 @@ def principal_part(maps: Sequence[np.ndarray], scatter: np.ndarray, share: float
 
 
 class IEC(EnsembleEmbedding):
-    """Infinite ensemble clustering: k-means on base partitions that a marginalised autoencoder has denoised.
+    """Infinite ensemble clustering: k-means on base partitions that a marginalized autoencoder has denoised.
 
     Many k-means with random numbers of clusters label the raw data. The one-hot labels side by side are the
     input of a denoising autoencoder whose noise takes clusters away; since it is linear, the weights for
@@ -103,12 +103,12 @@ class IEC(EnsembleEmbedding):
     labels_ : (n_points,)
     cluster_centers_ : (n_clusters, n_components)
     components_ : (n_all_clusters, n_components), from memberships to the embedding
-    ensemble_, base_partitions_ : the centres of the members, and their labels (n_partitions, n_points)
+    ensemble_, base_partitions_ : the centers of the members, and their labels (n_partitions, n_points)
     scaler_ : what was learned about the columns' scale
 
     Notes
     -----
-    ``predict`` asks the base partitions' centres for the labels of a new point, and embeds them with the
+    ``predict`` asks the base partitions' centers for the labels of a new point, and embeds them with the
     same map. The embedding keeps the principal components with 99.9 % of the variance of all layers.
 
     Examples

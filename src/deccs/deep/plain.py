@@ -51,7 +51,7 @@ def one_hot(labels: np.ndarray, n_clusters: int) -> np.ndarray:
 @stored
 @dataclass(frozen=True, eq=False)
 class NearestInSample:
-    """Labels of any point by its nearest neighbour in a sample."""
+    """Labels of any point by its nearest neighbor in a sample."""
 
     Z: np.ndarray  # (n_sample, n_latent)
     labels: np.ndarray  # (n_sample,)
@@ -91,8 +91,8 @@ class AutoencoderClustering(DeepClustering):
 
     Notes
     -----
-    A point that is not in the sample is labelled by the clusterer's own ``predict`` if it has one, else like its
-    nearest neighbour in the sample; if that is noise, so is the point. ``predict_proba`` is the clusterer's own if
+    A point that is not in the sample is labeled by the clusterer's own ``predict`` if it has one, else like its
+    nearest neighbor in the sample; if that is noise, so is the point. ``predict_proba`` is the clusterer's own if
     it has one, else 1 for the label. The row of a noise point is all zeros.
 
     Examples
@@ -158,8 +158,8 @@ class AutoencoderClustering(DeepClustering):
         root: int,
         on_progress: Callable[[Progress], None],
     ) -> None:
-        def report(step: int, centres: np.ndarray) -> None:
-            loss = np.square(Z - centres).sum(axis=1).mean()
+        def report(step: int, centers: np.ndarray) -> None:
+            loss = np.square(Z - centers).sum(axis=1).mean()
             on_progress(Progress("AutoencoderClustering", step, 1, float(loss), math.nan))
 
         self.autoencoder_ = autoencoder

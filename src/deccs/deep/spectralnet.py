@@ -15,7 +15,7 @@ from torch import nn
 
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
-from deccs.deep.base import DeepClustering, embed_all, first_centres, squared_distances
+from deccs.deep.base import DeepClustering, embed_all, first_centers, squared_distances
 from deccs.events import Progress
 from deccs.network.autoencoder import Autoencoder, encode_exactly
 from deccs.network.by_hand import feed_forward
@@ -27,7 +27,7 @@ STEPS = (
 )
 
 
-def neighbours(Z: np.ndarray, n_neighbors: int) -> np.ndarray:
+def neighbors(Z: np.ndarray, n_neighbors: int) -> np.ndarray:
     """Row numbers of the nearest other points, nearest first: (n, d) -> (n, at most n_neighbors)."""
     search = NearestNeighbors(
         n_neighbors=min(n_neighbors, len(Z) - 1)
@@ -36,7 +36,7 @@ def neighbours(Z: np.ndarray, n_neighbors: int) -> np.ndarray:
 
 
 def affinity(distances: np.ndarray, index: np.ndarray, scale_neighbors: int) -> sp.csr_array:
-    """W: exp(-d^2 / (s_i s_j)) between neighbours, where s_i is the scale_neighbors-th distance of i; else 0.
+    """W: exp(-d^2 / (s_i s_j)) between neighbors, where s_i is the scale_neighbors-th distance of i; else 0.
 
     Symmetric and sparse: (n, n) with n_neighbors to 2 n_neighbors entries a row. A scale for each point, not
     the median over all, lets a dense and a thin cluster be equally well connected.
@@ -50,12 +50,12 @@ def affinity(distances: np.ndarray, index: np.ndarray, scale_neighbors: int) -> 
     return (W + W.T) / 2
 
 
-def orthonormaliser(y: torch.Tensor, jitter: float = 1e-7) -> torch.Tensor:
+def orthonormalizer(y: torch.Tensor, jitter: float = 1e-7) -> torch.Tensor:
     """R for which the columns of y R are orthonormal (mean of their products 1 and 0): (n, k) -> (k, k).
 
     By the Cholesky factor of the Gram matrix. The jitter is for fewer than k distinct points.
 
-    >>> orthonormaliser(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), jitter=0)     # mean squares 2 and 8
+    >>> orthonormalizer(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), jitter=0)     # mean squares 2 and 8
     tensor([[0.7071, 0.0000],
             [0.0000, 0.3536]])
     """
@@ -82,7 +82,7 @@ def contrastive_loss(
 
 
 class RandomWalk:
-    """Walks on a graph: each step goes to a neighbour in proportion to the affinity."""
+    """Walks on a graph: each step goes to a neighbor in proportion to the affinity."""
 
     def __init__(self, W: sp.csr_array) -> None:
         self.first = torch.from_numpy(W.indptr.astype(np.int64))  # (n + 1,) of each row's edges
@@ -133,9 +133,9 @@ def distances_to(places: np.ndarray, index: np.ndarray) -> np.ndarray:
 def siamese_pairs(
     index: torch.Tensor, size: int, generator: torch.Generator
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Row numbers of two points and whether they are near: ``size`` neighbours, then as many that are not.
+    """Row numbers of two points and whether they are near: ``size`` neighbors, then as many that are not.
 
-    ``index`` is (n, n_neighbors). A random point that is a neighbour after all is left out.
+    ``index`` is (n, n_neighbors). A random point that is a neighbor after all is left out.
     """
     n_points, n_found = index.shape
     first = torch.randint(n_points, (size,), generator=generator)
@@ -146,7 +146,7 @@ def siamese_pairs(
     return torch.cat([first, first[far]]), torch.cat([second, other[far]]), near
 
 
-def minimise(
+def minimize(
     loss: Callable[[], torch.Tensor],
     network: nn.Module,
     n_steps: int,
@@ -155,14 +155,14 @@ def minimise(
     on_progress: Callable[[Progress], None],
 ) -> None:
     """Adam with a rate that falls to 0 along a cosine; ``loss`` draws its own batch."""
-    optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, max(n_steps, 1))
+    optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(n_steps, 1))
     total, last = 0.0, 0
     for step in range(1, n_steps + 1):
         value = loss()
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         value.backward()
-        optimiser.step()
+        optimizer.step()
         schedule.step()
         total += float(value.detach())
         if step % 100 == 0 or step == n_steps:
@@ -170,10 +170,10 @@ def minimise(
             total, last = 0.0, step
 
 
-def standardising(Z: torch.Tensor) -> nn.Linear:
+def standardizing(Z: torch.Tensor) -> nn.Linear:
     """(n, d) -> a layer that brings Z to mean 0 and, with one number for all columns, to deviation 1.
 
-    >>> layer = standardising(torch.tensor([[1.0, 0.0], [5.0, 0.0]]))          # deviation: sqrt((4 + 4) / 4)
+    >>> layer = standardizing(torch.tensor([[1.0, 0.0], [5.0, 0.0]]))          # deviation: sqrt((4 + 4) / 4)
     >>> layer(torch.tensor([[1.0, 0.0]])).detach()
     tensor([[-1.4142,  0.0000]])
     """
@@ -188,23 +188,23 @@ def standardising(Z: torch.Tensor) -> nn.Linear:
 class SpectralNet(DeepClustering):
     """Spectral clustering whose eigenvectors are a network's output, so that new points have them, too.
 
-    1. On the pretrained embedding a siamese network learns a distance: nearest neighbours come together,
+    1. On the pretrained embedding a siamese network learns a distance: nearest neighbors come together,
        other points move a margin apart.
-    2. Neighbours in the embedding make the affinity graph, its weights are Gaussians of the learned distance.
+    2. Neighbors in the embedding make the affinity graph, its weights are Gaussians of the learned distance.
        The spectral network learns to give points that a short walk on the graph joins the same output, while
        its outputs stay orthonormal.
     3. k-means on the outputs gives the clusters.
 
     Some things are not as in the authors' program, each for better outputs with fewer steps:
 
-    - A point's near pairs are its ten neighbours, not two. Two are hardly farther than the noise and tell
+    - A point's near pairs are its ten neighbors, not two. Two are hardly farther than the noise and tell
       nothing of the gap between clusters, which the network then closes: of two rings of 100 points it
-      makes the normalised cut 6 times as large.
-    - The graph joins neighbours in the embedding. In the siamese space points can be neighbours that no pair
+      makes the normalized cut 6 times as large.
+    - The graph joins neighbors in the embedding. In the siamese space points can be neighbors that no pair
       ever put together; with two near pairs that cut is then 13 times as large.
-    - The graph is that of a large sample. Neighbours within a small batch are not neighbours at all.
+    - The graph is that of a large sample. Neighbors within a small batch are not neighbors at all.
     - A batch holds the two ends of random walks. They start from a point as often as its degree says, which
-      gives the eigenvectors of the *normalised* Laplacian. Those of many steps are the same as those of one,
+      gives the eigenvectors of the *normalized* Laplacian. Those of many steps are the same as those of one,
       but their eigenvalues are far apart, and the network does not stop at a function that is only smooth.
     - A batch is made orthonormal by its own Cholesky factor and the gradient passes through it. Held fixed
       from the batch before, it makes shrinking the easiest way down.
@@ -224,7 +224,7 @@ class SpectralNet(DeepClustering):
     n_steps : int or "auto"
         Of the spectral network. "auto" is 1,500.
     sample_size : int
-        The graph, the last orthonormalisation and k-means have at most so many points.
+        The graph, the last orthonormalization and k-means have at most so many points.
     hidden : widths of the hidden layers of both networks.
     batch_size : points in a batch, two for each pair; should be far above n_clusters.
     learning_rate : Adam's at the start, falling to 0.
@@ -317,23 +317,23 @@ class SpectralNet(DeepClustering):
         Z = Z[
             draw_rows(len(Z), self.sample_size, generator_for(root, "sample"))
         ]  # (n_sample, n_latent)
-        standardise = standardising(Z)
+        standardize = standardizing(Z)
         self.n_iter_ = STEPS if self.n_steps == "auto" else int(self.n_steps)
-        index = neighbours(standardise(Z).numpy(), self.n_neighbors)  # (n_sample, n_neighbors)
+        index = neighbors(standardize(Z).numpy(), self.n_neighbors)  # (n_sample, n_neighbors)
         places = self._learn_distance(
-            standardise(Z), index, root, on_progress
+            standardize(Z), index, root, on_progress
         )  # (n_sample, n_latent)
         W = affinity(
             distances_to(places, index), index, self.scale_neighbors
         )  # (n_sample, n_sample), sparse
-        spectral = self._learn_map(standardise(Z), RandomWalk(W), root, on_progress)
+        spectral = self._learn_map(standardize(Z), RandomWalk(W), root, on_progress)
         with torch.no_grad():
-            network = nn.Sequential(standardise, spectral).double()
+            network = nn.Sequential(standardize, spectral).double()
             last = nn.Linear(self.n_clusters, self.n_clusters, bias=False).double()
-            last.weight.copy_(orthonormaliser(network(Z.double())).T)
+            last.weight.copy_(orthonormalizer(network(Z.double())).T)
             self.network_ = nn.Sequential(network, last).eval()
             Y = self.network_(Z.double())  # (n_sample, n_clusters)
-        self.cluster_centers_ = first_centres(Y, self.n_clusters, root).double().numpy()
+        self.cluster_centers_ = first_centers(Y, self.n_clusters, root).double().numpy()
         nearest = squared_distances(Y.numpy(), self.cluster_centers_).min(axis=1)  # (n_sample,)
         self.variance_ = max(float(nearest.mean()) / self.n_clusters, 1e-12)
         self.autoencoder_ = autoencoder
@@ -356,7 +356,7 @@ class SpectralNet(DeepClustering):
             squared = (network(Z[first]) - network(Z[second])).square().sum(1)
             return contrastive_loss(squared.clamp(min=1e-12).sqrt(), near)  # no slope at 0 without
 
-        minimise(loss, network, n_steps, self.learning_rate, "SpectralNet, siamese", on_progress)
+        minimize(loss, network, n_steps, self.learning_rate, "SpectralNet, siamese", on_progress)
         with torch.no_grad():
             return network(Z).numpy()
 
@@ -370,9 +370,9 @@ class SpectralNet(DeepClustering):
         def loss() -> torch.Tensor:
             pairs = walk.pairs(self.batch_size // 2, self.walk_length, generator)
             y = network(Z[torch.cat(pairs)]).double()  # (batch, n_clusters)
-            return spectral_loss(*(y @ orthonormaliser(y)).chunk(2))
+            return spectral_loss(*(y @ orthonormalizer(y)).chunk(2))
 
-        minimise(loss, network, self.n_iter_, self.learning_rate, "SpectralNet", on_progress)
+        minimize(loss, network, self.n_iter_, self.learning_rate, "SpectralNet", on_progress)
         return network
 
     def _embedded(self, X: Any) -> Iterator[np.ndarray]:

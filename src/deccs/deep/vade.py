@@ -270,7 +270,7 @@ class VaDE(DeepClustering):
         mixture = mixture.to(rows.device)
         log_noise = torch.tensor(math.log(self._noise(rows, Z.shape[1], root)), device=rows.device)
         learners = autoencoder, posterior.log_variance, mixture
-        optimiser, good = adam(*learners, self.learning_rate), Best(*learners)
+        optimizer, good = adam(*learners, self.learning_rate), Best(*learners)
         batches = endless_batches(
             torch.arange(len(rows)), self.batch_size, generator_for(root, "batches")
         )
@@ -291,9 +291,9 @@ class VaDE(DeepClustering):
             reconstruction = log_normal(x, autoencoder.decoder(z), log_noise)  # (batch,)
             price = divergence(mean, log_variance, mixture.log_responsibilities(z), mixture)
             loss = (price - reconstruction).mean()  # -ELBO
-            optimiser.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=True)
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             total += loss.detach().cpu()
             if step % interval == 0 or step == n_steps:
                 now = assigned(embed_all(autoencoder, rows), mixture)
@@ -302,7 +302,7 @@ class VaDE(DeepClustering):
                 else:
                     good.restore()
                     now, self.n_collapses_ = labels, self.n_collapses_ + 1
-                    optimiser = adam(*learners, self.learning_rate / 2**self.n_collapses_)
+                    optimizer = adam(*learners, self.learning_rate / 2**self.n_collapses_)
                 changed = float((now != labels).float().mean())
                 on_progress(Progress("VaDE", step, n_steps, float(total) / (step - last), changed))
                 labels, total, last = now, torch.zeros(()), step

@@ -47,26 +47,26 @@ def ward(X: np.ndarray, n_clusters: int) -> np.ndarray:
 
     Those of scikit-learn, in a third of its time at 10,000 points and without holding all pairs.
 
-    Follows chains of nearest neighbours: two clusters that are nearest to each other are merged, in any order,
-    since no later merge can come nearer. The distance of two clusters needs their centres and sizes only. The
+    Follows chains of nearest neighbors: two clusters that are nearest to each other are merged, in any order,
+    since no later merge can come nearer. The distance of two clusters needs their centers and sizes only. The
     clusters left are kept in front, so that each step is one product over them.
 
     >>> ward(np.array([[0.0], [1], [5], [6], [20]]), n_clusters=3)
     array([0, 0, 1, 1, 2])
     """
     n = len(X)
-    centres, sizes, point = (
+    centers, sizes, point = (
         X.astype(np.float64),
         np.ones(n),
         np.arange(n),
     )  # point: any one of the cluster
-    squares = np.square(centres).sum(axis=1)
+    squares = np.square(centers).sum(axis=1)
     edges, heights, chain = np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1), [0]
     for left in range(n, 1, -1):  # clusters left
         chain = chain or [0]
         while True:
             tip = chain[-1]
-            apart = squares[:left] - 2 * (centres[:left] @ centres[tip]) + squares[tip]
+            apart = squares[:left] - 2 * (centers[:left] @ centers[tip]) + squares[tip]
             apart *= sizes[:left] * sizes[tip] / (sizes[:left] + sizes[tip])
             apart[tip] = np.inf
             if len(chain) > 1 and apart[chain[-2]] <= apart.min():
@@ -75,11 +75,11 @@ def ward(X: np.ndarray, n_clusters: int) -> np.ndarray:
         a, b = sorted(chain[-2:])
         edges[n - left], heights[n - left] = (point[a], point[b]), apart[chain[-2]]
         chain = chain[:-2]
-        centres[a] = (sizes[a] * centres[a] + sizes[b] * centres[b]) / (sizes[a] + sizes[b])
+        centers[a] = (sizes[a] * centers[a] + sizes[b] * centers[b]) / (sizes[a] + sizes[b])
         sizes[a] += sizes[b]
-        squares[a] = centres[a] @ centres[a]
+        squares[a] = centers[a] @ centers[a]
         last = left - 1  # the last takes the place of b
-        for values in (centres, sizes, squares, point):
+        for values in (centers, sizes, squares, point):
             values[b] = values[last]
         chain = [b if place == last else place for place in chain]
     low = edges[np.argsort(heights, kind="stable")[: n - n_clusters]]
@@ -109,7 +109,7 @@ def parts_between_gaps(X: np.ndarray, n_parts: int, min_size: int) -> np.ndarray
     children = np.concatenate([left[kept], right[kept]])
     graph = sp.coo_array((np.ones(len(parents)), (parents, children)), shape=(2 * n - 1, 2 * n - 1))
     part = connected_components(graph, directed=False)[1][:n]
-    # Stray points that were merged above a cut belong to no part: they go to that of their neighbour.
+    # Stray points that were merged above a cut belong to no part: they go to that of their neighbor.
     inside = np.isin(part, np.argsort(-np.bincount(part), kind="stable")[:n_parts])
     nearest = NearestNeighbors(n_neighbors=1).fit(X[inside])
     if not inside.all():

@@ -12,7 +12,7 @@ from deccs.labels import NOISE
 
 
 def pairwise_agreement(base_partitions: ArrayLike) -> np.ndarray:
-    """NMI of every two partitions, over the points both have labelled.
+    """NMI of every two partitions, over the points both have labeled.
 
     >>> pairwise_agreement([[0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 0, 1]])
     array([[1., 1., 0.],

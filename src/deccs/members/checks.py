@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from deccs.labels import as_labelling
+from deccs.labels import as_labeling
 from deccs.members.default import Member, default_members
 
 
-def is_labelling(member: Any) -> bool:
+def is_labeling(member: Any) -> bool:
     return not hasattr(member, "fit_predict")
 
 
@@ -27,14 +27,6 @@ def members_for(
     n_clusters: int | None, members: Sequence[Member] | None, n_points: int
 ) -> list[Member]:
     """The members given, checked; the default ones of ``n_clusters`` if there are none."""
-    if n_clusters is not None and (not isinstance(n_clusters, int | np.integer) or n_clusters < 1):
-        raise ValueError(
-            f"n_clusters must be a whole number of at least 1, or None, got {n_clusters!r}."
-        )
-    if n_clusters is not None and n_clusters > n_points:
-        raise ValueError(
-            f"n_clusters={n_clusters} is more than the number of points, n_samples={n_points}. Ask for fewer."
-        )
     if members is not None:
         return check_members(members, n_points)
     if n_clusters is None:
@@ -52,7 +44,7 @@ def check_members(members: Sequence[Member], n_points: int) -> list[Member]:
     ):
         raise ValueError(
             "members must be a list of pairs like ('kmeans', KMeans(10)); a clusterer needs fit_predict, "
-            f"a labelling is an array of one label per point. Got {members!r}."
+            f"a labeling is an array of one label per point. Got {members!r}."
         )
     names = [name for name, _ in members]
     if len(set(names)) < len(names):
@@ -68,7 +60,7 @@ def check_members(members: Sequence[Member], n_points: int) -> list[Member]:
             raise ValueError(
                 f"Member {name!r} is the class {member.__name__}; give an object: {member.__name__}(...)."
             )
-        if is_labelling(member):
-            member = as_labelling(name, member, n_points)
+        if is_labeling(member):
+            member = as_labeling(name, member, n_points)
         checked.append((name, member))
     return checked

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from deccs.labels import NOISE, align_labels, canonical
-from deccs.members.checks import is_labelling
+from deccs.members.checks import is_labeling
 from deccs.members.default import Member
 from deccs.rules import smallest_cluster
 from deccs.seeds import seed_for
@@ -55,18 +55,18 @@ def cluster(
     sample: np.ndarray,
     root: int,
     *,
-    standardise: bool = False,
+    standardize: bool = False,
     min_cluster_size: int = 6,
     n_jobs: int | None = None,
 ) -> Partitions:
     """Let every member cluster the embedded sample.
 
-    One number scales the sample as a whole. ``standardise`` scales each dimension by itself, as the
+    One number scales the sample as a whole. ``standardize`` scales each dimension by itself, as the
     authors' program does and the paper does not say; members do worse so on every data set we have.
     A member that fails or finds fewer than two clusters is left out with a warning; two must remain.
     """
     Z = Z.astype(np.float64)
-    deviation = Z.std(axis=0) if standardise else np.sqrt(Z.var(axis=0).mean(keepdims=True))
+    deviation = Z.std(axis=0) if standardize else np.sqrt(Z.var(axis=0).mean(keepdims=True))
     standard = (Z - Z.mean(axis=0)) / np.where(deviation > 1e-9, deviation, 1)
     answers = Parallel(n_jobs=n_jobs)(
         delayed(ask)(name, member, standard, sample, seed_for(root, name))
@@ -111,7 +111,7 @@ def ask(
     name: str, member: Any, Z: np.ndarray, sample: np.ndarray, seed: int
 ) -> tuple[np.ndarray | None, str]:
     """One member's labels of the sample, or None and why not."""
-    if is_labelling(member):
+    if is_labeling(member):
         return member[sample], ""
     try:
         fresh = fresh_copy(member, seed)

@@ -11,23 +11,25 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
 
-from deccs.members.neighbors import neighbour_graph, normalised_cut
+from deccs.members.neighbors import neighbor_graph, normalized_cut
 
-DIFFUSION = 20  # steps of the random walk on the neighbours whose probabilities spectral clustering compares
+DIFFUSION = (
+    20  # steps of the random walk on the neighbors whose probabilities spectral clustering compares
+)
 
 
-class NeighbourSpectral(ClusterMixin, BaseEstimator):
-    """Spectral clustering of the graph of nearest neighbours, which never has more parts than clusters.
+class NeighborSpectral(ClusterMixin, BaseEstimator):
+    """Spectral clustering of the graph of nearest neighbors, which never has more parts than clusters.
 
     Own code instead of scikit-learn's, whose solver takes twenty times as long on such graphs. And k-means sees
     twice as many eigenvectors as clusters: two digits that touch are often told apart by one beyond the k-th. Others
-    halve a long cluster, which shows: where the first k, or half as many more, give less than half the normalised
+    halve a long cluster, which shows: where the first k, or half as many more, give less than half the normalized
     cut, their answer counts. Eigenvectors are weighted by their eigenvalue to the 20th power (diffusion maps), and
     each point is scaled to length 1 (Ng, Jordan and Weiss).
 
-    Rounds make clusters compact, and 10 neighbours then leave a graph in more parts than there
+    Rounds make clusters compact, and 10 neighbors then leave a graph in more parts than there
     are clusters. Its first eigenvectors are an arbitrary choice among the parts, and a member that
-    was right turns to chance. So the number of neighbours doubles, three times at most, until there
+    was right turns to chance. So the number of neighbors doubles, three times at most, until there
     are no more parts than clusters wanted.
     """
 
@@ -41,11 +43,11 @@ class NeighbourSpectral(ClusterMixin, BaseEstimator):
         self.n_clusters, self.n_neighbors, self.n_components = n_clusters, n_neighbors, n_components
         self.random_state = random_state
 
-    def fit(self, X: np.ndarray, y: object = None) -> NeighbourSpectral:
+    def fit(self, X: np.ndarray, y: object = None) -> NeighborSpectral:
         self.n_neighbors_ = min(self.n_neighbors, len(X) - 1)
         most = min(8 * self.n_neighbors, len(X) - 1)  # beyond, the graph would fill the memory
         while True:
-            graph = neighbour_graph(X, self.n_neighbors_)
+            graph = neighbor_graph(X, self.n_neighbors_)
             n_parts = connected_components(graph, directed=False)[0]
             if n_parts <= self.n_clusters or self.n_neighbors_ == most:
                 break
@@ -55,7 +57,7 @@ class NeighbourSpectral(ClusterMixin, BaseEstimator):
         self.labels_ = self._of(vectors)
         if self.n_components is None:
             fewer = [self._of(vectors[:, :n]) for n in (self.n_clusters, self.n_clusters * 3 // 2)]
-            cut, *cuts = (normalised_cut(graph, labels) for labels in (self.labels_, *fewer))
+            cut, *cuts = (normalized_cut(graph, labels) for labels in (self.labels_, *fewer))
             if min(cuts) < 0.5 * cut:
                 self.labels_ = fewer[int(np.argmin(cuts))]
         return self
@@ -63,7 +65,7 @@ class NeighbourSpectral(ClusterMixin, BaseEstimator):
     def _of(self, vectors: np.ndarray) -> np.ndarray:
         kmeans = KMeans(
             self.n_clusters, n_init=30, random_state=self.random_state
-        )  # 30 cost a tenth of the neighbours
+        )  # 30 cost a tenth of the neighbors
         return kmeans.fit_predict(of_length_one(vectors))
 
 

@@ -27,7 +27,7 @@ class Differences:
     highest: float
 
     @property
-    def standardised(self) -> np.ndarray:
+    def standardized(self) -> np.ndarray:
         """(k, d): how many standard deviations a cluster's mean is from the mean of all."""
         known = (self.deviations > 0) & (self.sizes[:, None] > 0)
         scale = np.where(self.deviations > 0, self.deviations, 1.0)
@@ -44,7 +44,7 @@ def dense_blocks(X: Any) -> Iterator[tuple[slice, np.ndarray]]:
 def differences(X: Any, labels: np.ndarray, n_clusters: int) -> Differences:
     """Means of the clusters and of all, deviations of all; two passes over the rows.
 
-    >>> differences(np.array([[0.0], [0.0], [4.0], [4.0]]), np.array([0, 0, 1, 1]), 2).standardised
+    >>> differences(np.array([[0.0], [0.0], [4.0], [4.0]]), np.array([0, 0, 1, 1]), 2).standardized
     array([[-1.],
            [ 1.]])
     """
@@ -67,10 +67,10 @@ def differences(X: Any, labels: np.ndarray, n_clusters: int) -> Differences:
     )
 
 
-def nearest_to_centre(Z: np.ndarray, members: np.ndarray, most: int = N_NEAREST) -> np.ndarray:
-    """Row numbers of a cluster's points nearest to its centre in the consensus representation.
+def nearest_to_center(Z: np.ndarray, members: np.ndarray, most: int = N_NEAREST) -> np.ndarray:
+    """Row numbers of a cluster's points nearest to its center in the consensus representation.
 
-    >>> nearest_to_centre(np.array([[0.0], [1.0], [5.0], [2.0]]), np.array([0, 1, 3]), 2)
+    >>> nearest_to_center(np.array([[0.0], [1.0], [5.0], [2.0]]), np.array([0, 1, 3]), 2)
     array([1, 0])
     """
     own = Z[members].astype(float)
@@ -79,12 +79,12 @@ def nearest_to_centre(Z: np.ndarray, members: np.ndarray, most: int = N_NEAREST)
 
 
 def as_png(image: np.ndarray, lowest: float, highest: float) -> bytes:
-    """A grey picture (h, w) of at most 64 x 64 as PNG; ``lowest`` is black, ``highest`` white."""
+    """A gray picture (h, w) of at most 64 x 64 as PNG; ``lowest`` is black, ``highest`` white."""
     step = -(-max(image.shape) // MOST_PIXELS)
     scaled = (image[::step, ::step] - lowest) / ((highest - lowest) or 1.0)
-    grey = np.round(np.clip(scaled, 0, 1) * 255).astype(np.uint8)
-    height, width = grey.shape
-    lines = np.pad(grey, [(0, 0), (1, 0)]).tobytes()  # each line begins with its filter: none
+    gray = np.round(np.clip(scaled, 0, 1) * 255).astype(np.uint8)
+    height, width = gray.shape
+    lines = np.pad(gray, [(0, 0), (1, 0)]).tobytes()  # each line begins with its filter: none
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return (
@@ -94,7 +94,7 @@ def as_png(image: np.ndarray, lowest: float, highest: float) -> bytes:
             + struct.pack(">I", zlib.crc32(kind + content))
         )
 
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)  # 8 bit grey
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)  # 8 bit gray
     return (
         b"\x89PNG\r\n\x1a\n"
         + chunk(b"IHDR", header)

@@ -44,7 +44,7 @@
 
   // ---- what is looked at
   const view = { x: 0, y: 0, zoom: 1 };
-  let frame = frames.at(-1), choice = "cluster", colouring = null, focus = -1;
+  let frame = frames.at(-1), choice = "cluster", coloring = null, focus = -1;
   const only = new Set();
 
   const pointAt = (i) => (frame.places ? frame.places()[i] : i);
@@ -55,7 +55,7 @@
     return picked;
   }
 
-  // ---- colours: groups (clusters, categories) or a scale (numbers), for the points of this frame
+  // ---- colors: groups (clusters, categories) or a scale (numbers), for the points of this frame
   function groups(codes, name) {
     const counts = new Map(), without = none(codes);
     for (const code of codes) counts.set(code, (counts.get(code) || 0) + 1);
@@ -63,7 +63,7 @@
       code, count: counts.get(code), name: code === without ? MISSING_NAME : name(code), missing: code === without }));
     return { codes, list };
   }
-  function colour() {
+  function color() {
     const [kind, place] = choice.split(":");
     if (kind === "cluster") return groups(pick(labels), (code) => `cluster ${code}`);
     if (kind === "confidence") return { codes: pick(confidence), scale: data.confidence, ramp: ["low", "middle", "high"] };
@@ -86,15 +86,15 @@
     return getComputedStyle(probe).color.match(/\d+(\.\d+)?/g).slice(0, 3).map(Number);
   }
   function inks() {
-    if (colouring.list) return colouring.list.map((group) => (group.missing ? rgb("none") : rgb(`c${group.code % data.colours}`)));
-    const stops = colouring.ramp.map(rgb), last = stops.length - 1, steps = [];
+    if (coloring.list) return coloring.list.map((group) => (group.missing ? rgb("none") : rgb(`c${group.code % data.colors}`)));
+    const stops = coloring.ramp.map(rgb), last = stops.length - 1, steps = [];
     for (let step = 0; step < 64; step++) {
       const at = step / 63 * last, left = Math.min(Math.floor(at), last - 1), share = at - left;
       steps.push(stops[left].map((value, i) => Math.round(value + (stops[left + 1][i] - value) * share)));
     }
     return [...steps, rgb("none")];
   }
-  const shapeOf = (group) => (group.missing ? 0 : Math.floor(group.code / data.colours) % data.shapes.length);
+  const shapeOf = (group) => (group.missing ? 0 : Math.floor(group.code / data.colors) % data.shapes.length);
 
   // ---- drawing: each point is a small mask put into the picture's pixels, which is fast for 100,000 of them
   const canvas = byId("points"), over = byId("over"), plot = byId("plot"), tip = byId("tip");
@@ -137,7 +137,7 @@
     const out = image.data, ground = rgb("ground"), size = radius();
     new Uint32Array(out.buffer).fill((255 << 24) | (ground[2] << 16) | (ground[1] << 8) | ground[0]);
 
-    const ink = inks(), { codes, list } = colouring;
+    const ink = inks(), { codes, list } = coloring;
     const place = list && new Map(list.map((group, i) => [group.code, i]));
     const slots = list ? Array.from({ length: Math.max(...list.map((group) => group.code)) + 1 }, (_, code) => place.get(code)) : null;
     const stamps = list ? list.map((group) => maskOf(shapeOf(group), size)) : ink.map(() => maskOf(0, size));
@@ -171,9 +171,9 @@
     drawOver();
   }
 
-  // A number at a point of each cluster that is near its middle: clusters are told apart without colours too.
+  // A number at a point of each cluster that is near its middle: clusters are told apart without colors too.
   function middles() {
-    const { n, x, y } = frame.flat(), { codes, list } = colouring, found = [];
+    const { n, x, y } = frame.flat(), { codes, list } = coloring, found = [];
     if (!list || list.length > 60 || choice.startsWith("column")) return found;
     const middle = (values) => values.sort()[values.length >> 1];
     for (const group of list) {
@@ -199,7 +199,7 @@
     film.textAlign = "center";
     film.textBaseline = "middle";
     film.lineJoin = "round";
-    for (const [i, code] of colouring.middles()) {
+    for (const [i, code] of coloring.middles()) {
       if (only.size && !only.has(code)) continue;
       film.lineWidth = 4 * scale;
       film.strokeStyle = ground;
@@ -235,7 +235,7 @@
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     svg.setAttribute("viewBox", "-1.3 -1.3 2.6 2.6");
     svg.setAttribute("aria-hidden", "true");
-    svg.setAttribute("class", `mark ${group.missing ? "none" : `c${group.code % data.colours}`}`);
+    svg.setAttribute("class", `mark ${group.missing ? "none" : `c${group.code % data.colors}`}`);
     const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
     path.setAttribute("d", data.shapes[shapeOf(group)]);
     svg.append(path);
@@ -245,8 +245,8 @@
   function legend() {
     const box = byId("legend");
     box.replaceChildren();
-    if (colouring.list) {
-      for (const group of colouring.list) {
+    if (coloring.list) {
+      for (const group of coloring.list) {
         const button = element("button");
         button.type = "button";
         button.setAttribute("aria-pressed", only.has(group.code));
@@ -261,10 +261,10 @@
       return;
     }
     const bar = element("div", undefined, "ramp"), ends = element("div", undefined, "ends"), whole = element("div");
-    bar.style.background = `linear-gradient(to right, ${colouring.ramp.map((name) => `var(--${name})`).join(", ")})`;
-    ends.append(element("span", short(colouring.scale.low)), element("span", short(colouring.scale.high)));
+    bar.style.background = `linear-gradient(to right, ${coloring.ramp.map((name) => `var(--${name})`).join(", ")})`;
+    ends.append(element("span", short(coloring.scale.low)), element("span", short(coloring.scale.high)));
     whole.append(bar, ends);
-    if (colouring.codes.includes(65535)) {
+    if (coloring.codes.includes(65535)) {
       const line = element("div");
       line.append(sign({ missing: true, code: 0 }), " no value");
       whole.append(line);
@@ -277,10 +277,10 @@
     const point = pointAt(i), label = labels[point];
     const parts = [nameOf(point), label === none(labels) ? MISSING_NAME : `cluster ${label}`,
       `confidence ${number(data.confidence, confidence[point]).toFixed(2)}`];
-    const [kind, place] = choice.split(":"), code = colouring.codes[i];
-    if (kind === "member") parts.push(`${members[place].name}: ${code === none(colouring.codes) ? MISSING_NAME : code}`);
+    const [kind, place] = choice.split(":"), code = coloring.codes[i];
+    if (kind === "member") parts.push(`${members[place].name}: ${code === none(coloring.codes) ? MISSING_NAME : code}`);
     if (kind === "column") {
-      const column = columns[place], missing = code === none(colouring.codes);
+      const column = columns[place], missing = code === none(coloring.codes);
       parts.push(`${column.name}: ${missing ? "no value" : column.names ? column.names[code] : short(number(column, code))}`);
     }
     return parts;
@@ -311,7 +311,7 @@
         if (along < step || across > along) continue;
         cost = along + 2 * across;
       }
-      if (cost < least && !(only.size && colouring.list && !only.has(colouring.codes[i]))) { least = cost; best = i; }
+      if (cost < least && !(only.size && coloring.list && !only.has(coloring.codes[i]))) { least = cost; best = i; }
     }
     return best;
   }
@@ -350,9 +350,9 @@
   }
 
   // ---- controls
-  function recolour() {
-    colouring = colour();
-    colouring.middles = once(middles);
+  function recolor() {
+    coloring = color();
+    coloring.middles = once(middles);
     only.clear();
     legend();
     const seen = focus;
@@ -371,7 +371,7 @@
     focus = -1;
     tip.hidden = true;
     byId("said").textContent = "";
-    recolour();
+    recolor();
   }
   function zoom(by, px = canvas.width / 2, py = canvas.height / 2) {
     const before = toScreen(), zoomed = Math.min(500, Math.max(0.5, view.zoom * by));
@@ -396,7 +396,7 @@
     draw();
   }
 
-  byId("colour").onchange = (event) => { choice = event.target.value; show(); };
+  byId("color").onchange = (event) => { choice = event.target.value; show(); };
   byId("round").oninput = show;
   byId("in").onclick = () => zoom(1.5);
   byId("out").onclick = () => zoom(1 / 1.5);
@@ -432,7 +432,7 @@
   function paint() {
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : night.matches;
     byId("theme").setAttribute("aria-pressed", dark);
-    if (colouring) draw();
+    if (coloring) draw();
   }
   byId("theme").onclick = () => {
     root.dataset.theme = byId("theme").getAttribute("aria-pressed") === "true" ? "light" : "dark";

@@ -44,7 +44,7 @@ def write_report(
     path : the HTML file; it gets its name when it is complete
     feature_names : names of the columns of X; those of the fit by default
     ids : a name per point; its row number by default
-    columns : name -> (n_points,) numbers or words, further columns to colour by
+    columns : name -> (n_points,) numbers or words, further columns to color by
     image_shape : (height, width) if the rows are images
     max_points : at most so many are drawn; the tables are of all
     projection : "pca", or "tsne" for the result on at most 5,000 points; two dimensions stay as they are by "pca"
@@ -182,10 +182,10 @@ def assemble(
             "style": part("page.css"),
             "script": script,
             "data": as_json(
-                {**scatter.data, "shapes": sections.SHAPES, "colours": sections.N_COLOURS}
+                {**scatter.data, "shapes": sections.SHAPES, "colors": sections.N_COLORS}
             ),
             "facts": sections.facts(result, n_clusters),
-            "colours": colour_choices(scatter.data),
+            "colors": color_choices(scatter.data),
             "frames": str(len(scatter.data["frames"]) - 1),
             "view": escape(view_said(scatter, len(names))),
             "rounds": sections.agreement_over_rounds(result.rounds, result.best_round),
@@ -194,7 +194,7 @@ def assemble(
             "different": sections.by_features(found, feature_names)
             if image_shape is None
             else sections.by_images(found, X, result, image_shape, names),
-            "different_said": "Mean image, and the points nearest to the cluster's centre."
+            "different_said": "Mean image, and the points nearest to the cluster's center."
             if image_shape
             else "Columns whose mean in the cluster is furthest from that of all points, "
             "in standard deviations of all points.",
@@ -227,8 +227,8 @@ def as_json(data: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def colour_choices(data: Mapping[str, Any]) -> str:
-    """What the points can be coloured by, as the options of a select."""
+def color_choices(data: Mapping[str, Any]) -> str:
+    """What the points can be colored by, as the options of a select."""
     choices = [("cluster", "Cluster"), ("confidence", "Confidence")]
     members = [(f"member:{place}", member["name"]) for place, member in enumerate(data["members"])]
     columns = [(f"column:{place}", column["name"]) for place, column in enumerate(data["columns"])]

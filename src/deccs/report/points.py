@@ -13,20 +13,20 @@ from deccs.labels import NOISE, align_labels
 from deccs.rounds.records import Round
 
 MOST_TSNE = 5_000  # its time grows fast, and its picture does not gain
-MOST_CATEGORIES = 47  # 8 colours in 6 shapes, less one for "other"
+MOST_CATEGORIES = 47  # 8 colors in 6 shapes, less one for "other"
 FEW_NUMBERS = 12  # whole numbers of so few values are codes, not amounts
 
 
 @dataclass(frozen=True)
 class Plane:
-    """How the representation becomes flat: its centre and two directions."""
+    """How the representation becomes flat: its center and two directions."""
 
-    centre: np.ndarray  # (d,)
+    center: np.ndarray  # (d,)
     directions: np.ndarray  # (d, 2)
     share: float  # of the variance that is seen
 
     def __call__(self, Z: np.ndarray) -> np.ndarray:
-        return (Z - self.centre) @ self.directions
+        return (Z - self.center) @ self.directions
 
 
 def plane_of(Z: np.ndarray) -> Plane:
@@ -41,12 +41,12 @@ def plane_of(Z: np.ndarray) -> Plane:
     d = Z.shape[1]
     if d <= 2:
         return Plane(np.zeros(d), np.eye(d, 2), 1.0)
-    centre = Z.mean(axis=0, dtype=float)
+    center = Z.mean(axis=0, dtype=float)
     variances, vectors = np.linalg.eigh(np.cov(Z.T.astype(float)))  # ascending
     directions = vectors[:, :-3:-1]  # (d, 2)
     # An eigenvector has no sign of its own; its largest part is made positive.
     directions = directions * np.where(directions[np.abs(directions).argmax(0), [0, 1]] < 0, -1, 1)
-    return Plane(centre, directions, float(variances[-2:].sum() / max(variances.sum(), 1e-300)))
+    return Plane(center, directions, float(variances[-2:].sum() / max(variances.sum(), 1e-300)))
 
 
 def by_tsne(Z: np.ndarray) -> np.ndarray:
@@ -123,7 +123,7 @@ def packed_places(points: np.ndarray) -> dict[str, Any]:
 
 
 def packed_column(name: str, values: np.ndarray) -> dict[str, Any]:
-    """A column to colour by: a scale of numbers, or categories with the most frequent first."""
+    """A column to color by: a scale of numbers, or categories with the most frequent first."""
     values = np.asarray(values)
     if values.dtype.kind in "fiu" and (
         values.dtype.kind == "f" or len(np.unique(values)) > FEW_NUMBERS

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from deccs._version import __version__
-from deccs.report.clusters import Differences, as_png, nearest_to_centre
+from deccs.report.clusters import Differences, as_png, nearest_to_center
 from deccs.report.points import Result
 from deccs.rounds.records import Round
 
-# Beyond eight clusters the colours begin anew in the next shape. Drawn in a box from -1.2 to 1.2.
-N_COLOURS = 8
+# Beyond eight clusters the colors begin anew in the next shape. Drawn in a box from -1.2 to 1.2.
+N_COLORS = 8
 SHAPES = (
     "M1 0A1 1 0 1 1 -1 0A1 1 0 1 1 1 0Z",
     "M0 -1.15L1.05 .75H-1.05Z",
@@ -32,10 +32,10 @@ LEAST_CERTAIN = 20
 
 
 def mark(cluster: int) -> str:
-    """The sign of a cluster: its colour and shape."""
-    shape = SHAPES[cluster // N_COLOURS % len(SHAPES)]
+    """The sign of a cluster: its color and shape."""
+    shape = SHAPES[cluster // N_COLORS % len(SHAPES)]
     return (
-        f'<svg class="mark c{cluster % N_COLOURS}" viewBox="-1.3 -1.3 2.6 2.6" aria-hidden="true">'
+        f'<svg class="mark c{cluster % N_COLORS}" viewBox="-1.3 -1.3 2.6 2.6" aria-hidden="true">'
         f'<path d="{shape}"/></svg>'
     )
 
@@ -137,7 +137,7 @@ def cluster_sizes(result: Result, n_clusters: int) -> str:
     rows = [
         [
             f"{mark(cluster)} {cluster}",
-            f'<span class="bar"><i class="c{cluster % N_COLOURS}" style="width:{size / sizes.max():.1%}"></i></span>',
+            f'<span class="bar"><i class="c{cluster % N_COLORS}" style="width:{size / sizes.max():.1%}"></i></span>',
             f"{size:,}",
             f"{size / len(result.labels):.1%}",
             f"{sure:.3f}" if size else "-",
@@ -171,8 +171,8 @@ def cluster_card(cluster: int, size: int, content: str) -> str:
 def by_features(found: Differences, names: Sequence[str]) -> str:
     """For each cluster the columns in which it is furthest from all points."""
     cards = []
-    widest = max(1.0, float(np.abs(found.standardised).max()))
-    for cluster, line in enumerate(found.standardised):
+    widest = max(1.0, float(np.abs(found.standardized).max()))
+    for cluster, line in enumerate(found.standardized):
         top = [
             column
             for column in np.argsort(-np.abs(line), kind="stable")[:MOST_FEATURES]
@@ -207,13 +207,13 @@ def picture(image: np.ndarray, found: Differences, text: str) -> str:
 def by_images(
     found: Differences, X: Any, result: Result, shape: tuple[int, int], names: Sequence[str]
 ) -> str:
-    """For each cluster its mean image and the points nearest to its centre."""
+    """For each cluster its mean image and the points nearest to its center."""
     cards = []
     for cluster, size in enumerate(found.sizes):
         if not size:
             cards.append(cluster_card(cluster, 0, ""))
             continue
-        near = nearest_to_centre(result.Z, np.flatnonzero(result.labels == cluster))
+        near = nearest_to_center(result.Z, np.flatnonzero(result.labels == cluster))
         block = X[near]
         images = np.asarray(block.toarray() if hasattr(block, "toarray") else block, float).reshape(
             -1, *shape
@@ -222,7 +222,7 @@ def by_images(
             found.cluster_means[cluster].reshape(shape), found, f"Mean image of cluster {cluster}"
         )
         others = "".join(
-            picture(image, found, f"{names[row]}, near the centre of cluster {cluster}")
+            picture(image, found, f"{names[row]}, near the center of cluster {cluster}")
             for row, image in zip(near, images, strict=True)
         )
         cards.append(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from deccs.rounds.losses import cross_entropy
 from deccs.storage import register
-from deccs.training.batches import endless_batches
-from deccs.training.best import Best
+from deccs.training.batches import Batches
+from deccs.training.engine import Check, Learner, train
 
 NEVER = -1e9  # the bias of a padded cluster: its probability is 0 and stays 0
 
@@ -85,47 +86,105 @@ def present_clusters(labels: torch.Tensor) -> torch.Tensor:
 def classify(
     Z: torch.Tensor,
     labels: torch.Tensor,
-    train: torch.Tensor,
+    train_on: torch.Tensor,
     held_out: torch.Tensor,
     generator: torch.Generator,
-    *,
-    learning_rate: float = 0.1,
-    batch_size: int = 256,
-    max_steps: int = 300,
-    check_every: int = 25,
-    patience: int = 2,
 ) -> Classifiers:
     """Train linear heads to tell the clusters of every member from the frozen embedding.
 
-    Z is (n_sample, n_latent), labels (n_sample, n_members). The heads learn on standardised
-    columns, so that one learning rate fits every embedding, and are folded back to Z after.
+    Z is (n_sample, n_latent), labels (n_sample, n_members). The heads learn on standardized
+    columns, so that one learning rate fits every embedding, and are folded back to Z afterwards.
     The weights with the least held-out loss stay.
     """
     mean, deviation = Z.mean(0), Z.std(0).clamp(min=1e-6)
-    standard = (Z - mean) / deviation
     heads = Classifiers(Z.shape[1], present_clusters(labels))
-    optimiser = torch.optim.SGD(heads.parameters(), lr=learning_rate, momentum=0.9, fused=True)
-    best = Best(heads)
-    batches = endless_batches(train, batch_size, generator)
-    for step in range(max_steps):
-        batch = next(batches)
-        z, y = standard[batch], labels[batch]
-        with torch.no_grad():
-            known = (y >= 0).float()
-            to_logits = cross_entropy_gradient(
-                heads(z).softmax(2), y, known / known.sum(0).clamp(min=1)
-            )
-            heads.set_gradients(to_logits, z)
-        optimiser.step()
-        if (step + 1) % check_every == 0:
-            with torch.no_grad():
-                best.offer(float(cross_entropy(heads(standard[held_out]), labels[held_out]).sum()))
-            if best.age >= patience:
-                break
-    best.restore()
-    with (
-        torch.no_grad()
-    ):  # W (z - mean) / deviation + b  =  (W / deviation) z + (b - W mean / deviation)
+    learner = Heads(heads, (Z - mean) / deviation, labels, train_on, held_out, generator)
+    train(learner, n_steps=300, rate=0.1, check_every=25, patience=2)
+    with torch.no_grad():
+        # W (z - mean) / deviation + b  =  (W / deviation) z + (b - W mean / deviation)
         heads.weight.div_(deviation)
         heads.bias.sub_(heads.weight @ mean)
     return heads
+
+
+class Heads(Learner):
+    """The cross-entropy of all members' heads on batches of the sample."""
+
+    stage = "classifiers"
+    learned = ("heads",)
+    random = ("batches",)
+    keeps_best = True
+
+    def __init__(
+        self,
+        heads: Classifiers,
+        Z: torch.Tensor,
+        labels: torch.Tensor,
+        train_on: torch.Tensor,
+        held_out: torch.Tensor,
+        generator: torch.Generator,
+    ) -> None:
+        self.heads, self.Z, self.labels, self.held_out = heads, Z, labels, held_out
+        self.batches = Batches(train_on, 256, generator)
+
+    def start(self, rate: float) -> list[torch.optim.Optimizer]:
+        return [torch.optim.SGD(self.heads.parameters(), lr=rate, momentum=0.9, fused=True)]
+
+    @torch.no_grad()
+    def gradients(self, step: int) -> None:
+        batch = next(self.batches)
+        z, y = self.Z[batch], self.labels[batch]  # (batch, n_latent), (batch, n_members)
+        known = (y >= 0).float()
+        weight = known / known.sum(0).clamp(min=1)
+        self.heads.set_gradients(cross_entropy_gradient(self.heads(z).softmax(2), y, weight), z)
+
+    @torch.no_grad()
+    def check(self, step: int) -> Check:
+        logits = self.heads(self.Z[self.held_out])
+        return Check(held_out=float(cross_entropy(logits, self.labels[self.held_out]).sum()))
+
+
+def split_sample(
+    base_partitions: np.ndarray, share: float, generator: torch.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Places in the sample to train on and to hold out.
+
+    A cluster missing on one side has its points on both: a classifier cannot learn what it
+    never sees, nor be judged on it.
+    """
+    n_sample = base_partitions.shape[1]
+    order = torch.randperm(n_sample, generator=generator)
+    is_held_out = np.zeros(n_sample, dtype=bool)
+    is_held_out[order[: int(share * n_sample)].numpy()] = True
+    in_train, in_held_out = ~is_held_out, is_held_out.copy()
+    for partition in base_partitions:
+        n_clusters = len(np.bincount(partition[partition >= 0]))
+        for side in (~is_held_out, is_held_out):
+            sizes = np.bincount(partition[side & (partition >= 0)], minlength=n_clusters)
+            missing = np.isin(partition, np.flatnonzero(sizes == 0))
+            in_train |= missing
+            in_held_out |= missing
+    return torch.from_numpy(np.flatnonzero(in_train)), torch.from_numpy(np.flatnonzero(in_held_out))
+
+
+def logits(classifiers: Classifiers, Z: np.ndarray) -> np.ndarray:
+    """(n, n_latent) -> (n, n_members, widest), in double precision."""
+    weight = classifiers.weight.detach().double().cpu().numpy()
+    bias = classifiers.bias.detach().double().cpu().numpy()
+    return np.einsum("nd,mkd->nmk", Z, weight) + bias
+
+
+def softmax(values: np.ndarray) -> np.ndarray:
+    """Probabilities over the last axis."""
+    values = np.exp(values - values.max(axis=-1, keepdims=True))
+    return values / values.sum(axis=-1, keepdims=True)
+
+
+def only_member(classifiers: Classifiers, member: int) -> Classifiers:
+    """The classifier of one member by itself."""
+    present = classifiers.bias[member] > NEVER / 2  # (widest,), no padding
+    single = Classifiers(classifiers.weight.shape[2], present[present][None])
+    with torch.no_grad():
+        single.weight[0] = classifiers.weight[member, present]
+        single.bias[0] = classifiers.bias[member, present]
+    return single

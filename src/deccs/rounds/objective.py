@@ -12,9 +12,9 @@ from deccs.network.device import precision_for
 from deccs.rounds.classifiers import Classifiers, cross_entropy_gradient
 from deccs.rounds.losses import (
     cross_entropy,
-    distances_to_centres,
-    mean_over_labelled,
-    move_centres,
+    distances_to_centers,
+    mean_over_labeled,
+    move_centers,
 )
 
 
@@ -27,7 +27,7 @@ class Objective:
     consensus_weight: float  # w(t)
     rec_weight: float  # lambda_rec (1 - agreement)
     weight_by_probability: bool
-    moving: str | None = None  # centres follow the batches by their "mean" or "median", or stay
+    moving: str | None = None  # centers follow the batches by their "mean" or "median", or stay
 
     def __call__(
         self,
@@ -36,13 +36,13 @@ class Objective:
         x: torch.Tensor,
         z: torch.Tensor,
         y: torch.Tensor,
-        centres: torch.Tensor,
+        centers: torch.Tensor,
     ) -> torch.Tensor:
         """Reconstruction, classification, consensus and total: (4,). The clustered points come first."""
         ce = (self.member_weights * cross_entropy(logits[: len(y)], y)).sum()
         cons = (
             self.member_weights
-            * consensus_of_batch(z, logits, y, centres, self.weight_by_probability)
+            * consensus_of_batch(z, logits, y, centers, self.weight_by_probability)
         ).sum()
         rec = (autoencoder.decoder(z) - x).square().mean() if self.rec_weight else z.new_zeros(())
         total = self.lambda_ce * ce + self.consensus_weight * cons + self.rec_weight * rec
@@ -54,22 +54,22 @@ class Objective:
         classifiers: Classifiers,
         x: torch.Tensor,
         y: torch.Tensor,
-        centres: torch.Tensor,
+        centers: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Move the centres, set ``.grad`` of every weight; the centres and the terms come back."""
+        """Move the centers, set ``.grad`` of every weight; the centers and the terms come back."""
         parts = autoencoder.by_hand()
         if parts:
-            return self.gradients_by_hand(*parts, classifiers, x, y, centres)
+            return self.gradients_by_hand(*parts, classifiers, x, y, centers)
         autoencoder.zero_grad(set_to_none=True)
         classifiers.zero_grad(set_to_none=True)
         with precision_for(x.device):
             z = autoencoder.encoder(x).float()  # (2 batch, n_latent)
             logits = classifiers(z)  # (2 batch, n_members, n_clusters)
             if self.moving:
-                centres = move_centres(centres, z[: len(y)].detach(), y, self.moving)
-            terms = self(autoencoder, logits, x, z, y, centres)
+                centers = move_centers(centers, z[: len(y)].detach(), y, self.moving)
+            terms = self(autoencoder, logits, x, z, y, centers)
         terms[3].backward()
-        return centres, terms.detach()
+        return centers, terms.detach()
 
     @torch.no_grad()
     def gradients_by_hand(
@@ -79,7 +79,7 @@ class Objective:
         classifiers: Classifiers,
         x: torch.Tensor,
         y: torch.Tensor,
-        centres: torch.Tensor,
+        centers: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The same without autograd, whose overhead is most of a tiny network's step."""
         n_clustered = len(y)
@@ -87,7 +87,7 @@ class Objective:
         n_points, n_latent = z.shape
         logits = classifiers(z)
         if self.moving:
-            centres = move_centres(centres, z[:n_clustered], y, self.moving)
+            centers = move_centers(centers, z[:n_clustered], y, self.moving)
         log_p = logits.log_softmax(2)  # (2 batch, n_members, n_clusters)
         p = log_p.exp()
         labels = torch.cat([y, p[n_clustered:].argmax(2)])  # (2 batch, n_members)
@@ -106,7 +106,7 @@ class Objective:
         ce = -(
             log_p[:n_clustered].gather(2, own[:n_clustered])[:, :, 0] * weight[:n_clustered]
         ).sum()
-        apart = z[:, None, :] - centres.gather(
+        apart = z[:, None, :] - centers.gather(
             1, own.permute(1, 0, 2).expand(-1, -1, n_latent)
         ).transpose(0, 1)
         pull = weight * p.gather(2, own)[:, :, 0] if self.weight_by_probability else weight
@@ -126,14 +126,14 @@ class Objective:
             to_z += decoder.backward_by_hand(error * (2 * self.rec_weight / error.numel()), out)
         encoder.backward_by_hand(to_z, into, to_input=False)
         total = self.lambda_ce * ce + self.consensus_weight * cons + self.rec_weight * rec
-        return centres, torch.stack([rec, ce, cons, total])
+        return centers, torch.stack([rec, ce, cons, total])
 
 
 def consensus_of_batch(
     z: torch.Tensor,
     logits: torch.Tensor,
     y: torch.Tensor,
-    centres: torch.Tensor,
+    centers: torch.Tensor,
     weight_by_probability: bool,
 ) -> torch.Tensor:
     """cons_i over the clustered points, which come first, plus that over the unclustered ones."""
@@ -141,6 +141,6 @@ def consensus_of_batch(
     if len(z) > n_clustered:  # unclustered points: what their classifier says now
         labels = torch.cat([y, logits[n_clustered:].detach().argmax(2)])
     probabilities = logits.detach().softmax(2) if weight_by_probability else None
-    distances = distances_to_centres(z, labels, centres, probabilities)  # (2 batch, n_members)
-    total = mean_over_labelled(distances[:n_clustered], y)
+    distances = distances_to_centers(z, labels, centers, probabilities)  # (2 batch, n_members)
+    total = mean_over_labeled(distances[:n_clustered], y)
     return total + distances[n_clustered:].mean(0) if len(z) > n_clustered else total

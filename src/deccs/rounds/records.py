@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import math
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,13 +24,13 @@ class Round:
     ----------
     sample : (n_sample,) row numbers
     Z : (n_sample, n_latent) what the members clustered, before scaling
-    member_names : the members in place
+    member_names : the members that took part
     base_partitions : (n_members, n_sample), -1 for "takes no part"
     agreement_matrix : (n_members, n_members), ones on the diagonal
     agreement : mean over pairs
     weights : (n_members,) lambda_i
     consensus_weight : w(t), 0 where no update followed
-    start : which start of the rounds, see best_of_restarts
+    start : which start of the rounds, see :func:`deccs.rounds.restarts.best_of_starts`
     losses : means over the update that followed, None after the last clustering
     seconds : by phase
     """
@@ -47,17 +49,35 @@ class Round:
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
-    def standing(self) -> tuple[int, float]:
+    def rank(self) -> tuple[int, float]:
         """What the best round is chosen by: leaving out a dissenter must not win."""
         return len(self.member_names), self.agreement
+
+    def as_dict(self) -> dict[str, Any]:
+        """The round as plain JSON, without what belongs to single points."""
+        losses = None
+        if self.losses is not None:
+            values = asdict(self.losses).items()
+            losses = {name: value if math.isfinite(value) else None for name, value in values}
+        return {
+            "start": self.start,
+            "round": self.number,
+            "agreement": self.agreement,
+            "members": list(self.member_names),
+            "agreement_matrix": self.agreement_matrix.tolist(),
+            "weights": self.weights.tolist(),
+            "consensus_weight": self.consensus_weight,
+            "losses": losses,
+            "seconds": dict(self.seconds),
+        }
 
 
 @dataclass(frozen=True, eq=False)
 class Clustered:
-    """The sample of a round with what the members said of it."""
+    """The sample of a round with the members' labels, as the update needs it."""
 
     sample: torch.Tensor  # (n_sample,) row numbers
-    Z: torch.Tensor  # (n_sample, n_latent) as it was when they were asked
+    Z: torch.Tensor  # (n_sample, n_latent) as the members saw it
     labels: torch.Tensor  # (n_sample, n_members)
     train: torch.Tensor  # places in the sample that are learned from
     held_out: torch.Tensor  # ... and that decide when to stop
@@ -81,9 +101,13 @@ class Consensus:
     rounds: list[Round]
 
     @property
-    def agreement(self) -> float:
-        return self.rounds[self.best_round].agreement
+    def best(self) -> Round:
+        return self.rounds[self.best_round]
 
     @property
-    def standing(self) -> tuple[int, float]:
-        return self.rounds[self.best_round].standing
+    def agreement(self) -> float:
+        return self.best.agreement
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        return self.best.rank

@@ -2,77 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
+from deccs.events import NOBODY, Listeners
 from deccs.members.default import Member
-from deccs.members.neighbors import neighbour_graph, normalised_cut
+from deccs.members.neighbors import neighbor_graph, normalized_cut
 from deccs.network.autoencoder import Autoencoder, encode
 from deccs.rounds.algorithm import FULL, learn_consensus
-from deccs.rounds.records import Consensus, Round
+from deccs.rounds.records import Consensus
 from deccs.rules import default_restarts
 from deccs.seeds import generator_for, seed_for
-from deccs.settings import RoundSettings
+from deccs.settings import Rounds
 from deccs.storage import NO_CHECKPOINT, Checkpoint
 
-ALIKE = 0.05  # starts whose agreement differs by less are judged by the neighbours they cut apart
-CLEAN = 0.01  # a share of neighbours cut apart that no other start need improve on
-MOST_JUDGED = 5_000  # points whose neighbours judge the starts
+ALIKE = 0.05  # starts whose agreement differs by less are judged by the neighbors they separate
+CLEAN = 0.01  # a share of separated neighbors that no other start need improve on
+MOST_JUDGED = 5_000  # points whose neighbors judge the starts
 
 
-def best_of_restarts(
+def best_of_starts(
     autoencoder: Autoencoder,
     rows: Rows,
     members: Sequence[Member],
-    settings: RoundSettings,
+    settings: Rounds,
     root: int,
-    n_init: int | str = "auto",
-    on_round: Callable[[Round], None] = lambda finished: None,
+    *,
+    n_jobs: int | None = None,
+    listeners: Listeners = NOBODY,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Consensus:
-    """Of the starts that agree about alike, the one that cuts the fewest neighbours apart.
+    """Of the starts with about the same agreement, the one that separates the fewest neighbors.
 
-    Agreement alone does not tell: members can agree fully on a wrong split. So the labels of each start are held
-    against the nearest neighbours in the embedding before the rounds, which no start has changed. Full agreement
-    that leaves nearly all neighbours together ends the search.
+    Agreement alone does not tell: members can agree fully on a wrong split. So the labels of each
+    start are compared with the nearest neighbors in the embedding before the rounds, which no start
+    has changed. Full agreement that leaves nearly all neighbors together ends the search.
     """
-    starts: list[tuple[Consensus, float]] = []
-    n_starts = default_restarts(len(rows)) if n_init == "auto" else int(n_init)
-    some = draw_rows(len(rows), MOST_JUDGED, generator_for(root, "judged"))
-    graph = (
-        neighbour_graph(encode(autoencoder, rows, some).double().numpy()) if n_starts > 1 else None
-    )
+    n_starts = default_restarts(len(rows)) if settings.n_init == "auto" else int(settings.n_init)
+    judge = Judge(autoencoder, rows, root) if n_starts > 1 else None
+    candidates: list[tuple[Consensus, float]] = []
     for start in range(n_starts):
-        seed = root if start == 0 else seed_for(root, "start", start)
-        found = learn_consensus(
+        consensus = learn_consensus(
             autoencoder,
             rows,
             members,
             settings,
-            seed,
-            on_round,
-            start,
-            checkpoint.at("start", start),
+            root if start == 0 else seed_for(root, "start", start),
+            start=start,
+            n_jobs=n_jobs,
+            listeners=listeners,
+            checkpoint=checkpoint.at("start", start),
         )
-        cut = 0.0 if graph is None else normalised_cut(graph, labels_of(found, rows, some))
-        starts.append((found, cut))
-        if settings.n_rounds == 0 or (found.agreement >= FULL and cut < CLEAN):
+        cut = 0.0 if judge is None else judge(consensus)
+        candidates.append((consensus, cut))
+        clean = consensus.agreement >= FULL and cut < CLEAN
+        if clean or settings.n_rounds == 0 or listeners.stopped:
             break
-    n_members, agreement = max(found.standing for found, _ in starts)
+    n_members, agreement = max(consensus.rank for consensus, _ in candidates)
     alike = [
-        (found, cut)
-        for found, cut in starts
-        if found.standing[0] == n_members and found.agreement >= agreement - ALIKE
+        (consensus, cut)
+        for consensus, cut in candidates
+        if consensus.rank[0] == n_members and consensus.agreement >= agreement - ALIKE
     ]
     return min(alike, key=lambda pair: pair[1])[0]
 
 
+class Judge:
+    """The share of nearest neighbors in the first embedding that a result separates."""
+
+    def __init__(self, autoencoder: Autoencoder, rows: Rows, root: int) -> None:
+        self.rows = rows
+        self.judged = draw_rows(len(rows), MOST_JUDGED, generator_for(root, "judged"))
+        self.graph = neighbor_graph(encode(autoencoder, rows, self.judged).double().numpy())
+
+    def __call__(self, consensus: Consensus) -> float:
+        return normalized_cut(self.graph, labels_of(consensus, self.rows, self.judged))
+
+
 @torch.no_grad()
-def labels_of(found: Consensus, rows: Rows, some: torch.Tensor) -> np.ndarray:
-    """What the first member's classifier says of some rows."""
-    Z = encode(found.autoencoder, rows, some)
-    return found.classifiers.cpu()(Z)[:, 0].argmax(1).numpy()
+def labels_of(consensus: Consensus, rows: Rows, index: torch.Tensor) -> np.ndarray:
+    """Labels of some rows by the first member's classifier."""
+    Z = encode(consensus.autoencoder, rows, index)
+    return consensus.classifiers.cpu()(Z)[:, 0].argmax(1).numpy()

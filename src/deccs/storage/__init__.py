@@ -1,6 +1,7 @@
 """Models on disk: safetensors and JSON, no pickle; and checkpoints of a fit under way."""
 
-from deccs.storage.checkpoints import NO_CHECKPOINT, Checkpoint, CheckpointError, open_checkpoint
+from deccs.storage import clusterers
+from deccs.storage.checkpoints import NO_CHECKPOINT, Checkpoint, CheckpointError, FolderCheckpoint
 from deccs.storage.models import ModelFiles, load, read_preprocessing, save
 from deccs.storage.networks import make_network, stored_layer, take_network
 from deccs.storage.values import ModelFileError, NotKept, register, stored
@@ -15,7 +16,7 @@ __all__ = [
     "clusterers",
     "load",
     "make_network",
-    "open_checkpoint",
+    "FolderCheckpoint",
     "read_preprocessing",
     "register",
     "save",

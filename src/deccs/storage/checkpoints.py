@@ -30,7 +30,7 @@ class CheckpointError(ValueError):
 
 
 class Checkpoint:
-    """``save`` and ``load`` states by their place, as seeds hang on theirs. This one keeps nothing."""
+    """``save`` and ``load`` states by name and place. This one keeps nothing."""
 
     def at(self, *place: object) -> Checkpoint:
         """The part of the checkpoint below a place."""
@@ -46,6 +46,17 @@ class Checkpoint:
         """The last state saved under this name, None if there is none."""
         return None
 
+    def claim(
+        self,
+        facts: Mapping[str, str],
+        seed: int,
+        *,
+        by_chance: bool,
+        old_facts: Mapping[str, str] | None = None,
+    ) -> int:
+        """The seed of the fit; raises a CheckpointError where the states belong to another fit."""
+        return seed
+
     def remove(self) -> None:
         """The fit is done."""
 
@@ -56,8 +67,8 @@ NO_CHECKPOINT = Checkpoint()
 class FolderCheckpoint(Checkpoint):
     """One file a name in a folder, each replaced at one stroke."""
 
-    def __init__(self, folder: Path, place: str = "") -> None:
-        self.folder, self.place = folder, place
+    def __init__(self, folder: str | PathLike[str], place: str = "") -> None:
+        self.folder, self.place = Path(folder), place
         self.next_save = time.monotonic() + LEAST_PAUSE
 
     def at(self, *place: object) -> FolderCheckpoint:
@@ -89,8 +100,44 @@ class FolderCheckpoint(Checkpoint):
             return Reader(arrays).value(document["state"])
         except Exception as error:  # as for models
             raise ModelFileError(
-                f"{path} is no state of a fit: {error}. Remove it to begin anew."
+                f"{path} is no state of a fit: {error}. Remove it to start over."
             ) from error
+
+    def claim(
+        self,
+        facts: Mapping[str, str],
+        seed: int,
+        *,
+        by_chance: bool,
+        old_facts: Mapping[str, str] | None = None,
+    ) -> int:
+        """Take up the states of an earlier fit with the same facts, or begin a new checkpoint.
+
+        A seed drawn ``by_chance`` gives way to that of the earlier fit. A folder with states of
+        other data, settings or libraries is an error: going on would not give the same bits.
+        ``old_facts`` are those of checkpoints that do not name their method.
+        """
+        before = self.load("fit") if self.has_states() else None
+        if before is None:
+            self.save("fit", {"facts": {**facts, **versions()}, "seed": seed})
+            return seed
+        if by_chance:
+            seed = before["seed"]
+        there = before["facts"] | {"seed": before["seed"]}
+        here = facts if "method" in there or old_facts is None else old_facts
+        now = {**here, **versions(), "seed": seed}
+        differing = [
+            f"{name} ({there.get(name)} there, {now.get(name)} now)"
+            for name in now | there
+            if there.get(name) != now.get(name)
+        ]
+        if differing:
+            raise CheckpointError(
+                f"{self.folder} holds the checkpoint of another fit; what differs: "
+                f"{', '.join(differing)}. To go on with that one, give the same data and settings; "
+                "to start over, remove the folder or give another."
+            )
+        return seed
 
     def has_states(self) -> bool:
         """Whether there is more than the facts of a fit that has not come far."""
@@ -110,46 +157,6 @@ class FolderCheckpoint(Checkpoint):
 STATE = re.compile(r"[a-z0-9-]+\.state\.zip")
 
 
-def open_checkpoint(
-    folder: str | PathLike[str] | None,
-    X: Any,
-    settings: Mapping[str, Any],
-    seed: int,
-    by_chance: bool,
-) -> tuple[Checkpoint, int]:
-    """The checkpoint in a folder (None: one that keeps nothing) and the seed of the fit.
-
-    A seed ``by_chance`` gives way to that of the fit that is taken up. A folder with states of other data, settings
-    or libraries is an error: going on from them would not give the same bits.
-    """
-    if folder is None:
-        return NO_CHECKPOINT, seed
-    checkpoint = FolderCheckpoint(Path(folder))
-    facts = {
-        "data": fingerprint(X),
-        **{name: as_fact(value) for name, value in settings.items()},
-        **versions(),
-    }
-    before = checkpoint.load("fit") if checkpoint.has_states() else None
-    if before is None:
-        checkpoint.save("fit", {"facts": facts, "seed": seed})
-        return checkpoint, seed
-    if by_chance:
-        seed = before["seed"]
-    there, now = before["facts"] | {"seed": before["seed"]}, facts | {"seed": seed}
-    differing = [
-        f"{name} ({there.get(name)} there, {now.get(name)} now)"
-        for name in now | there
-        if there.get(name) != now.get(name)
-    ]
-    if differing:
-        raise CheckpointError(
-            f"{folder} holds the checkpoint of another fit; what differs: {', '.join(differing)}. To go on with that "
-            "one, give the same data and settings; to begin anew, remove the folder or give another."
-        )
-    return checkpoint, seed
-
-
 def fingerprint(X: Any) -> str:
     """sha256 of a table: an array, a memory map or a sparse matrix, block by block."""
     digest = hashlib.sha256(f"{X.dtype} {X.shape}".encode())
@@ -167,6 +174,8 @@ def as_fact(value: Any) -> str:
         return f"array {fingerprint(value) if value.dtype != object else value.tolist()}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(as_fact(part) for part in value)}]"
+    if isinstance(value, np.generic):  # a number of NumPy is that number
+        value = value.item()
     words = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
     if not hasattr(value, "state_dict"):
         return words

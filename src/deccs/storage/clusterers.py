@@ -9,7 +9,7 @@ from sklearn.mixture import GaussianMixture
 
 from deccs.storage.values import Fields, register
 
-CENTRES = ("n_features_in_", "cluster_centers_", "labels_", "inertia_", "n_iter_")
+CENTERS = ("n_features_in_", "cluster_centers_", "labels_", "inertia_", "n_iter_")
 MIXTURE = (
     "n_features_in_",
     "weights_",
@@ -34,13 +34,13 @@ def keep(cls: type, learned: tuple[str, ...]) -> None:
         for name in learned:
             if name in fields["learned"]:
                 setattr(clusterer, name, fields["learned"][name])
-        if learned is CENTRES:
+        if learned is CENTERS:
             clusterer._n_threads = 1  # its predict asks for it
         return clusterer
 
     register(cls, take, make)
 
 
-keep(KMeans, CENTRES)
-keep(MiniBatchKMeans, CENTRES)
+keep(KMeans, CENTERS)
+keep(MiniBatchKMeans, CENTERS)
 keep(GaussianMixture, MIXTURE)

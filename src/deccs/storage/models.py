@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -19,26 +19,11 @@ from deccs.storage import container
 from deccs.storage.networks import put_in
 from deccs.storage.values import ModelFileError, Reader, Writer
 
-FORMAT, FORMAT_VERSION = "deccs model", 1
+FORMAT, FORMAT_VERSION = "deccs model", 2
 
-# Where the estimators of the library are: a file says a name of this list, never a module.
-ESTIMATORS = {
-    "DECCS": "deccs.estimator",
-    "ConsensusClustering": "deccs.consensus",
-    "AutoencoderConsensus": "deccs.consensus",
-    "RandomProjectionEM": "deccs.consensus",
-    "RandomProjectionFCM": "deccs.consensus",
-    "AutoencoderClustering": "deccs.deep",
-    "DEC": "deccs.deep",
-    "IDEC": "deccs.deep",
-    "DCN": "deccs.deep",
-    "VaDE": "deccs.deep",
-    "DeepECT": "deccs.deep",
-    "IEC": "deccs.deep",
-    "AGAE": "deccs.deep",
-    "ConCURL": "deccs.deep",
-    "SpectralNet": "deccs.deep",
-}
+# Estimators by name, filled by the classes themselves: a file says a name of this list, never a module.
+ESTIMATORS: dict[str, type[Any]] = {}
+HOMES = ("deccs.estimator", "deccs.consensus", "deccs.deep")  # importing them fills the list
 LISTENERS = (
     "callbacks",
     "checkpoint",
@@ -82,11 +67,11 @@ def save(
     container.write(Path(path), document, writer.arrays)
 
 
-def load(path: str | PathLike[str], *, kind: type | None = None, autoencoder: Any = None) -> Any:
+def load(path: str | PathLike[str], *, kind: type | None = None, network: Any = None) -> Any:
     """The estimator that :func:`save` has written. Nothing of the file is executed or imported.
 
-    ``kind`` is the class it should be. ``autoencoder=(encoder, decoder)`` are modules of your own, built as for
-    the fit, which get the weights of the file; they are copied. Members come back as their text alone: prediction
+    ``kind`` is the class it should be. ``network=(encoder, decoder)`` are modules of your own, built as for the
+    fit, which get the weights of the file; they are copied. Members come back as their text alone: prediction
     does not need them.
     """
     document, arrays = container.read(Path(path), FORMAT, FORMAT_VERSION)
@@ -94,13 +79,13 @@ def load(path: str | PathLike[str], *, kind: type | None = None, autoencoder: An
     reader = Reader(arrays)
     try:
         parameters = {name: reader.value(tree) for name, tree in document["parameters"].items()}
-        model = cls(**parameters)
+        model = cls(**parameters) if document["format_version"] > 1 else from_old(cls, parameters)
         for name, tree in document["learned"].items():
             if (
                 not name.isidentifier()
                 or name.startswith("__")
                 or hasattr(cls, name)
-                or name in parameters
+                or name in model.get_params(deep=False)
             ):
                 raise ModelFileError(f"{name!r} is nothing that a {cls.__name__} learns")
             setattr(model, name, reader.value(tree))
@@ -115,10 +100,22 @@ def load(path: str | PathLike[str], *, kind: type | None = None, autoencoder: An
             f"deccs {container.written_by(document)}; with that one it may load, if it is not damaged."
         ) from error
     if hasattr(model, "autoencoder_"):
-        if autoencoder is not None:
-            model.set_params(autoencoder=autoencoder)
-        put_in(copy.deepcopy(sides(autoencoder)), model.autoencoder_)
+        if network is not None:
+            model.set_params(network=network)
+        put_in(copy.deepcopy(sides(network)), model.autoencoder_)
     return model
+
+
+def from_old(cls: type[Any], parameters: Mapping[str, Any]) -> Any:
+    """An estimator with the parameters of a file of version 1, which had other names for some."""
+    model = cls()
+    known = model.get_params(deep=True)
+    values = {cls.RENAMED.get(name, name): value for name, value in parameters.items()}
+    network = values.pop(
+        "network", None
+    )  # modules of the user's own take the place of its settings
+    model.set_params(**{name: value for name, value in values.items() if name in known})
+    return model if network is None else model.set_params(network=network)
 
 
 def sides(autoencoder: Any) -> tuple[Any, Any] | None:
@@ -142,12 +139,14 @@ def read_preprocessing(path: str | PathLike[str]) -> dict[str, Any]:
 def class_named(name: Any, kind: type | None, path: object) -> type[Any]:
     if kind is not None and kind.__name__ == name:
         return kind
+    for home in HOMES:
+        importlib.import_module(home)
     if name not in ESTIMATORS:
         raise ModelFileError(
             f"{path} holds a {name!r:.60}, which is no estimator of deccs {__version__}. For a class "
             "of your own call its load: YourClass.load(path)."
         )
-    cls: type[Any] = getattr(importlib.import_module(ESTIMATORS[name]), name)
+    cls = ESTIMATORS[name]
     if kind is not None and not issubclass(cls, kind):
         raise ModelFileError(
             f"{path} holds a {name}, not a {kind.__name__}. Load it with {name}.load(path)."
@@ -157,6 +156,12 @@ def class_named(name: Any, kind: type | None, path: object) -> type[Any]:
 
 class ModelFiles:
     """``model.save(path)`` and ``Class.load(path)``."""
+
+    RENAMED: ClassVar[Mapping[str, str]] = {}  # parameters in files of version 1 -> their names now
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        ESTIMATORS.setdefault(cls.__name__, cls)
 
     def _learned(self) -> dict[str, Any]:
         """What a fit has learned, in a form that files can hold."""
@@ -168,6 +173,6 @@ class ModelFiles:
         save(self, path)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], *, autoencoder: Any = None) -> Self:
-        """The model that ``save`` has written. ``autoencoder`` are your own modules, if it was fitted with such."""
-        return load(path, kind=cls, autoencoder=autoencoder)
+    def load(cls, path: str | PathLike[str], *, network: Any = None) -> Self:
+        """The model that ``save`` has written. ``network`` are your own modules, if you gave some."""
+        return load(path, kind=cls, network=network)

@@ -51,6 +51,9 @@ class Kind:
 
 KINDS: dict[str, Kind] = {}  # by name in the file; no name of a file is ever imported
 
+# Names in files of version 1 -> their names now.
+RENAMED = {"centres": "centers", "FuzzyCentres": "FuzzyCenters", "neighbours": "neighbors"}
+
 
 def register(cls: type, take: Callable[[Any], Fields], make: Callable[[Fields], Any]) -> None:
     if cls.__name__ in KINDS:
@@ -195,9 +198,13 @@ class Reader:
             return np.array([str(word) for word in tree["items"]], dtype=object)
         if kind == "not kept":
             return NotKept(str(tree["text"]))
+        kind = RENAMED.get(kind, kind)
         if kind not in KINDS:
             raise ModelFileError(f"it holds a {kind!r}, which this deccs does not know")
-        return KINDS[kind].make({name: self.value(part) for name, part in tree["fields"].items()})
+        fields = {
+            RENAMED.get(name, name): self.value(part) for name, part in tree["fields"].items()
+        }
+        return KINDS[kind].make(fields)
 
     def _array(self, tree: Any) -> np.ndarray:
         name, shape, dtype = tree["name"], tuple(tree["shape"]), number_type(tree["dtype"])

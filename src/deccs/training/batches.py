@@ -62,9 +62,7 @@ class Batches:
         self.generator.set_state(state["generator"])
 
 
-def hold_out(
-    n_points: int, share: float, generator: torch.Generator
-) -> tuple[Index, torch.Tensor]:
+def hold_out(n_points: int, share: float, generator: torch.Generator) -> tuple[Index, torch.Tensor]:
     """Row numbers to train on and to hold out; very small data is used for both."""
     n_held = min(MOST_HELD_OUT, int(share * n_points))
     if n_held < 2:

@@ -111,12 +111,15 @@ class Reconstruction(Learner):
         root: int,
         stage: str,
     ) -> None:
-        self.network, self.parameters, self.rows, self.held_out = network, parameters, rows, held_out
+        self.network, self.parameters, self.rows, self.held_out = (
+            network,
+            parameters,
+            rows,
+            held_out,
+        )
         self.settings, self.device = settings, rows.device
         self.stage = "pretraining" if stage == "whole network" else f"pretraining, {stage}"
-        self.batches = Batches(
-            train_on, settings.batch_size, generator_for(root, stage), rest=True
-        )
+        self.batches = Batches(train_on, settings.batch_size, generator_for(root, stage), rest=True)
         self.noise = (
             default_noise(rows.n_features)
             if settings.input_noise == "auto"
@@ -177,7 +180,7 @@ def state_after_epoch(saved: dict[str, Any], per_pass: int) -> dict[str, Any]:
         "learned": {"network": saved["network"]},
         "random": {"batches": {"began": generator, "number": per_pass, "generator": generator}},
         "torch": saved["global generator"],
-        "optimizers": [saved["optimiser"]],
+        "optimizers": [saved["optimizer"]],
         "schedules": [saved["schedule"]],
         "kept": {"network": saved["best"]["states"][0]},
         "best": saved["best"]["value"],

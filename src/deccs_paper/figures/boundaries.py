@@ -54,13 +54,13 @@ def renaming(partition: np.ndarray, classes: np.ndarray, n_clusters: int) -> np.
 def plot_classifier(
     this: Round, classifiers: Classifiers, member: int, truth: np.ndarray, ax: Axes, title: str = ""
 ) -> Axes:
-    """A member's partition, and behind it what its classifier says of every place; colours as in plot_member."""
+    """A member's partition, and behind it what its classifier says of every place; colors as in plot_member."""
     partition = this.base_partitions[member]
     names = renaming(partition, truth[this.sample], classifiers.weight.shape[1])
     scatter(ax, this.Z, np.where(partition == NOISE, NOISE, names[partition]), title=title)
     X, Y, values = over_the_plane(ax, classifiers, member)  # (f, f), (f, f), (f, f, n_clusters)
     said = names[values.argmax(axis=2)]
-    shown = np.array([[int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)] for colour in PALETTE])
+    shown = np.array([[int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)] for color in PALETTE])
     ax.imshow(
         shown[said % len(PALETTE)],
         extent=(X.min(), X.max(), Y.min(), Y.max()),

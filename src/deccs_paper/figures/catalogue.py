@@ -11,7 +11,7 @@ FIGURES = {
     "fig1": Figure(
         "SYNTH from the data to the consensus representation",
         "Four clusters (a), embedded by an autoencoder (b), after some updates (c), and in the round of highest "
-        "agreement, where they are compact and well separated (d). Colours are the true classes; (b) to (d) show the "
+        "agreement, where they are compact and well separated (d). Colors are the true classes; (b) to (d) show the "
         "round's sample.",
         (),
         draw_fig1,
@@ -25,14 +25,14 @@ FIGURES = {
     ),
     "fig3": Figure(
         "Deep clustering methods on SYNTH",
-        "Embeddings learned from the same autoencoder by methods that assume one kind of cluster: above in the colours "
+        "Embeddings learned from the same autoencoder by methods that assume one kind of cluster: above in the colors "
         "of the true classes, below in those of the clusters found, with the ARI.",
         (),
         draw_fig3,
     ),
     "fig4": Figure(
-        "Two rings with one centre under each loss",
-        "Two clusters whose centres (dot and cross) coincide (a). An update with the cross-entropy alone parts them "
+        "Two rings with one center under each loss",
+        "Two clusters whose centers (dot and cross) coincide (a). An update with the cross-entropy alone parts them "
         "by a line (dashed) and distorts them (b); the consensus loss alone draws both to one point (c); together they "
         "part them and make them compact (d). Distances are in units of the first embedding's deviation. Both members "
         "know the rings, so that only the losses act.",
@@ -43,13 +43,13 @@ FIGURES = {
         "One round of DECCS",
         "The encoder embeds a sample (1), every member clusters it (2), a linear classifier learns to tell each "
         "member's clusters (3), and encoder and classifiers are updated (4). SYNTH in round 0; (1) and (4) are in "
-        "the colours of the true classes.",
+        "the colors of the true classes.",
         (),
         draw_fig5,
     ),
     "fig6": Figure(
         "Classifier boundaries over the rounds",
-        "SYNTH in some rounds up to that of highest agreement. Points have the colours of the member's clusters, the "
+        "SYNTH in some rounds up to that of highest agreement. Points have the colors of the member's clusters, the "
         "ground behind them those of its classifier.",
         (),
         draw_fig6,

@@ -110,12 +110,12 @@ def curve(runs: Sequence[Sequence[float]]) -> Curve:
     return Curve(len(table), mean.tolist(), (mean - half).tolist(), (mean + half).tolist())
 
 
-def plot_curve(ax: Axes, x: Sequence[float], line: Curve, colour: str, label: str) -> None:
+def plot_curve(ax: Axes, x: Sequence[float], line: Curve, color: str, label: str) -> None:
     runs = "run" if line.n_runs == 1 else "runs"
     ax.plot(
         x,
         line.mean,
-        color=colour,
+        color=color,
         lw=2,
         marker="o",
         ms=3.5,
@@ -123,7 +123,7 @@ def plot_curve(ax: Axes, x: Sequence[float], line: Curve, colour: str, label: st
     )
     if line.low is not None and line.high is not None:
         high = np.minimum(line.high, 1.0)  # neither agreement nor NMI goes beyond
-        ax.fill_between(x, line.low, high, color=colour, alpha=0.18, lw=0)
+        ax.fill_between(x, line.low, high, color=color, alpha=0.18, lw=0)
 
 
 def tidy(ax: Axes, *, x: str, y: str, title: str, legend: str = "lower right") -> None:
@@ -181,8 +181,8 @@ def draw_fig7(
             for cons in CONS_WEIGHTS
             if found[name, 0.0, cons]
         }
-        for (cons, line), colour in zip(agreements.items(), colours_of(agreements), strict=True):
-            plot_curve(left, range(N_ROUNDS + 1), line, colour, rf"$\lambda_{{cons}}$ = {cons:g}")
+        for (cons, line), color in zip(agreements.items(), colors_of(agreements), strict=True):
+            plot_curve(left, range(N_ROUNDS + 1), line, color, rf"$\lambda_{{cons}}$ = {cons:g}")
         left.set_xlim(-0.5, N_ROUNDS + 0.5)
         tidy(
             left,
@@ -227,8 +227,8 @@ def draw_fig7(
     }
 
 
-def colours_of(agreements: Mapping[float, Curve]) -> list[str]:
-    """A weight keeps its colour when others are missing."""
+def colors_of(agreements: Mapping[float, Curve]) -> list[str]:
+    """A weight keeps its color when others are missing."""
     return [PALETTE[CONS_WEIGHTS.index(cons)] for cons in agreements]
 
 
@@ -313,7 +313,7 @@ def draw_fig8(
     figure = new_figure(10, 3.9)
     left, right = figure.subplots(1, 2)
     numbers: dict[str, Any] = {}
-    for need, colour in zip(FIG8_NEEDS, PALETTE, strict=False):
+    for need, color in zip(FIG8_NEEDS, PALETTE, strict=False):
         runs = runs_of(records, need)
         if not runs:
             continue
@@ -322,7 +322,7 @@ def draw_fig8(
             for values in (agreement_over_rounds, nmi_over_rounds)
         )
         for ax, line in ((left, agreement), (right, nmi)):
-            plot_curve(ax, range(N_ROUNDS + 1), line, colour, need.dataset.upper())
+            plot_curve(ax, range(N_ROUNDS + 1), line, color, need.dataset.upper())
         numbers[need.dataset] = {"agreement": agreement.__dict__, "nmi": nmi.__dict__}
     tidy(left, x="round", y="agreement", title="Agreement of the members")
     tidy(right, x="round", y="NMI", title="NMI of the labels")

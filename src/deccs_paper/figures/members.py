@@ -42,7 +42,7 @@ def embeddings(
     best_round: int,
     middle_round: int | None = None,
 ) -> None:
-    """The data and the embeddings of three rounds, in the colours of ``truth``."""
+    """The data and the embeddings of three rounds, in the colors of ``truth``."""
     _, truth = np.unique(np.asarray(truth), return_inverse=True)
     last = range(len(rounds))[best_round]
     middle = most_halfway(rounds, last) if middle_round is None else middle_round
@@ -77,7 +77,7 @@ def member_grid(place: Any, truth: ArrayLike, rounds: Sequence[Round], best_roun
 def plot_member(this: Round, name: str, truth: np.ndarray, ax: Axes | None = None) -> Axes:
     """One member's partition of a round's sample, and its ARI.
 
-    Clusters have the colour of the class they meet best; points without a label are grey.
+    Clusters have the color of the class they meet best; points without a label are gray.
     """
     ax = new_axes() if ax is None else ax
     short = SHORT_NAMES.get(name, name)
@@ -86,8 +86,8 @@ def plot_member(this: Round, name: str, truth: np.ndarray, ax: Axes | None = Non
         return ax
     partition = this.base_partitions[this.member_names.index(name)]  # (n_sample,)
     classes = truth[this.sample]
-    labelled = partition != NOISE
-    score = ari(classes[labelled], partition[labelled])
+    labeled = partition != NOISE
+    score = ari(classes[labeled], partition[labeled])
     scatter(ax, this.Z, align_labels(partition, classes), title=f"{short}  ARI {score:z.2f}")
     return ax
 

@@ -65,7 +65,7 @@ def save(drawing: Drawing, out: Path, name: str) -> None:
 
 
 def shrink(png: Path) -> None:
-    """256 colours are enough for a drawing, and a third of the bytes: the page carries nine of them."""
+    """256 colors are enough for a drawing, and a third of the bytes: the page carries nine of them."""
     from PIL import Image  # comes with matplotlib
 
     with Image.open(png) as picture:

@@ -1,4 +1,4 @@
-"""Figures of two clusters that no line separates: 4 (rings with one centre) and 9 (half of the members at chance)."""
+"""Figures of two clusters that no line separates: 4 (rings with one center) and 9 (half of the members at chance)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def draw_fig4(
     figure = new_figure(10, 2.8)
     panels = figure.subplots(1, 4)
     scatter(panels[0], X, truth, title="(a)  Data")
-    centres(panels[0], X, truth)
+    centers(panels[0], X, truth)
     found = {
         name: one_update(
             autoencoder, rows, truth, *weights, n_steps=40 if quick else 400, root=root
@@ -76,12 +76,12 @@ def draw_fig4(
         first, Z = after.rounds[0].Z, after.rounds[-1].Z  # (n_points, 2)
         scatter(ax, Z, truth, title=f"({letter})  {name}")
         window(ax, Z, 1.12 * widest)
-        centres(ax, Z, truth)
+        centers(ax, Z, truth)
         if OBJECTIVES[name][0]:
             plot_boundary(ax, after.classifiers)
         numbers[name] = rings_apart(Z, truth, scale=float(first.std()))
         ax.set_xlabel(
-            f"centres {numbers[name]['gap']:.2f} apart, spread {numbers[name]['spread']:.2f}",
+            f"centers {numbers[name]['gap']:.2f} apart, spread {numbers[name]['spread']:.2f}",
             fontsize=SMALL,
             color=INK,
         )
@@ -94,18 +94,18 @@ def draw_fig4(
                 "Cross-entropy alone separates the rings by a line, but leaves them spread out.",
                 ce["linear_accuracy"] > 0.99
                 and ce["spread"] / ce["gap"] > 2 * both["spread"] / both["gap"],
-                f"linear accuracy {ce['linear_accuracy']:.2f}; spread over distance of the centres "
+                f"linear accuracy {ce['linear_accuracy']:.2f}; spread over distance of the centers "
                 f"{ce['spread'] / ce['gap']:.2f}, {both['spread'] / both['gap']:.2f} with both losses",
             ),
             claim(
                 "The consensus loss alone merges the two rings.",
                 cons["gap"] < 0.2 and cons["spread"] < 0.5,
-                f"distance of the centres {cons['gap']:.2f}, spread {cons['spread']:.2f} (first embedding: 1)",
+                f"distance of the centers {cons['gap']:.2f}, spread {cons['spread']:.2f} (first embedding: 1)",
             ),
             claim(
                 "Both together separate the rings and make them compact: k-means finds them.",
                 both["kmeans_nmi"] > 0.95 and both["gap"] > both["spread"],
-                f"k-means NMI {both['kmeans_nmi']:.2f}, distance of the centres {both['gap']:.2f}, "
+                f"k-means NMI {both['kmeans_nmi']:.2f}, distance of the centers {both['gap']:.2f}, "
                 f"spread {both['spread']:.2f}",
             ),
         ],
@@ -147,7 +147,7 @@ def window(ax: Axes, Z: np.ndarray, width: float) -> None:
         ax.set(**{f"{axis}lim": (middle - width / 2, middle + width / 2)})
 
 
-def centres(ax: Axes, points: np.ndarray, truth: np.ndarray) -> None:
+def centers(ax: Axes, points: np.ndarray, truth: np.ndarray) -> None:
     """The mean of each class: a dot and, because they may coincide, a cross."""
     for label, marker in enumerate("oX"):
         x, y = points[truth == label].mean(axis=0)
@@ -157,7 +157,7 @@ def centres(ax: Axes, points: np.ndarray, truth: np.ndarray) -> None:
 
 
 def rings_apart(Z: np.ndarray, truth: np.ndarray, scale: float) -> dict[str, float]:
-    """How far two classes are apart: distance of their centres and spread around them, and who can tell them."""
+    """How far two classes are apart: distance of their centers and spread around them, and who can tell them."""
     one, other = Z[truth == 0], Z[truth == 1]
     within = np.concatenate([one - one.mean(axis=0), other - other.mean(axis=0)])
     standard = (Z - Z.mean(axis=0)) / max(float(Z.std()), 1e-12)

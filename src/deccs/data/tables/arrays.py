@@ -23,7 +23,7 @@ def read_npy(path: Path) -> Source:
 
 
 def read_npz(path: Path) -> Source:
-    """The array X; other arrays with one value per row stand beside it, to colour by or as ids."""
+    """The array X; other arrays with one value per row stand beside it, to color by or as ids."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             if not isinstance(arrays, np.lib.npyio.NpzFile):

@@ -1,4 +1,4 @@
-"""A folder of images as a table: a row per image, a column per pixel, in shades of grey."""
+"""A folder of images as a table: a row per image, a column per pixel, in shades of gray."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def read_images(folder: Path) -> Source:
             f"{folder} holds no images, only {listed(others) or 'nothing'}. "
             f"Give a folder of images ({' '.join(sorted(ENDINGS))}) or a table."
         )
-    first = grey(images[0])
+    first = gray(images[0])
     table = np.empty((len(images), first.size), dtype=np.float32)
     for row, path in enumerate(images):
-        image = grey(path)
+        image = gray(path)
         if image.shape != first.shape:
             raise TableError(
                 f"The images in {folder} differ in size: {images[0].name} is {size(first)}, {path.name} "
@@ -61,8 +61,8 @@ def read_images(folder: Path) -> Source:
     )
 
 
-def grey(path: Path) -> Any:
-    """(height, width) shades of grey."""
+def gray(path: Path) -> Any:
+    """(height, width) shades of gray."""
     try:
         from PIL import Image
     except ImportError as error:

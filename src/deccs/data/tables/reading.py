@@ -41,7 +41,7 @@ class Table:
     left_out: dict[str, str] = field(default_factory=dict)  # column -> reason
     others: dict[str, np.ndarray] = field(
         default_factory=dict
-    )  # (n_rows,) each: columns to colour by
+    )  # (n_rows,) each: columns to color by
     image_shape: tuple[int, int] | None = None
     missing: str = "error"
     means: tuple[float, ...] = ()  # (n_features,) of the values that are there

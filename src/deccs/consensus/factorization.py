@@ -1,4 +1,4 @@
-"""Consensus by non-negative matrix factorisation (Li, Ding and Jordan 2007)."""
+"""Consensus by non-negative matrix factorization (Li, Ding and Jordan 2007)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def nmf(
     weights: ArrayLike | None = None,
     random_state: int | None = None,
 ) -> np.ndarray:
-    """Orthogonal tri-factorisation S = Q D Q^T of the co-association matrix; a point goes to its largest Q.
+    """Orthogonal tri-factorization S = Q D Q^T of the co-association matrix; a point goes to its largest Q.
 
     The updates are those of all N points: a row with c points stands for c equal rows of Q, which every
     update keeps equal, so sums over points are sums over rows times c. Where they lead depends on the
-    start (k-means on the labels, as the authors of the factorisation advise) and is a heuristic. With
+    start (k-means on the labels, as the authors of the factorization advise) and is a heuristic. With
     partial labels S is the cosine of the label vectors, which is the co-association where none is missing.
 
     >>> nmf([[0, 0, 0, 1, 1], [0, 0, 1, 1, 1], [2, 2, 2, 0, 0]], n_clusters=2, random_state=0)
@@ -42,7 +42,7 @@ def nmf(
     F = factors(rows)
     kmeans = KMeans(k, n_init=3, random_state=seed_for(root_seed(random_state), "nmf"))
     start = np.eye(k)[kmeans.fit_predict(F, sample_weight=rows.counts)] + 0.2
-    Q, _ = factorise(F, rows.counts, start, n_iter)
+    Q, _ = factorize(F, rows.counts, start, n_iter)
     return found_clusters(rows.spread(Q.argmax(axis=1)), k, "a factor is the largest of no point.")
 
 
@@ -52,7 +52,7 @@ def factors(rows: DistinctRows) -> np.ndarray:
     return F / np.linalg.norm(F, axis=1, keepdims=True)
 
 
-def factorise(
+def factorize(
     F: np.ndarray, counts: np.ndarray, Q: np.ndarray, n_iter: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The multiplicative updates for S = F F^T, weighted: Q is (n_rows, k), D is (k, k).

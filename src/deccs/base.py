@@ -1,0 +1,265 @@
+"""What all estimators share: parameters, checks, scaling, seeds, callbacks, checkpoints, files, answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import KW_ONLY, dataclass
+from os import PathLike
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import ClassifierTags
+from sklearn.utils.validation import check_is_fitted
+
+from deccs.answer import Answer
+from deccs.checks import (
+    FLAG,
+    NONE,
+    SEED,
+    Parameters,
+    Rule,
+    check_parameters,
+    instance,
+    one_of,
+    settings,
+    whole,
+)
+from deccs.data.inputs import as_source, output_dtype
+from deccs.data.rows import Rows
+from deccs.data.scaling import Scaler, fit_scaler
+from deccs.data.source import RowSource, fingerprint_of
+from deccs.events import Listeners
+from deccs.network.autoencoder import Autoencoder, encode_exactly
+from deccs.network.device import pick_device
+from deccs.seeds import root_seed
+from deccs.settings import Network, Pretraining
+from deccs.storage import NO_CHECKPOINT, Checkpoint, FolderCheckpoint, ModelFiles
+from deccs.storage.checkpoints import as_fact
+from deccs.training.start import Start, starting_autoencoder
+
+SCALE = one_of("auto", "global", "columns", None)
+CALLBACKS = NONE | instance(list, tuple, words="a list of callbacks")
+NETWORK = settings(Network) | Rule(
+    "an Autoencoder or a pair (encoder, decoder) of torch modules",
+    lambda value: (
+        isinstance(value, Autoencoder)
+        or (
+            isinstance(value, tuple | list)
+            and len(value) == 2
+            and all(isinstance(part, torch.nn.Module) for part in value)
+        )
+    ),
+)
+CHECKPOINT = NONE | instance(str, PathLike, Checkpoint, words="the path of a folder")
+WITHOUT_EFFECT = ("checkpoint", "callbacks", "verbose", "n_jobs", "random_state")
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fit under way: what every method needs while it learns."""
+
+    source: RowSource
+    scaler: Scaler
+    root: int  # all seeds are derived from it
+    listeners: Listeners
+    checkpoint: Checkpoint
+
+    def rows(self, device: str = "cpu") -> Rows:
+        return Rows(self.source, self.scaler, pick_device(device))
+
+
+@dataclass(eq=False, repr=False)
+class Clusterer(ModelFiles, ClusterMixin, Parameters):
+    """The base of all estimators.
+
+    A method says what it checks beyond its parameters' rules (``_check``), how it learns
+    (``_learn``) and what it says of rows, block by block (``_answers``).
+    """
+
+    n_clusters: Annotated[int, whole(at_least=1)] = 8
+    _: KW_ONLY
+    scale: Annotated[str | None, SCALE] = "auto"
+    random_state: Annotated[int | np.random.RandomState | None, SEED] = None
+    verbose: Annotated[bool, FLAG] = False
+    callbacks: Annotated[Sequence[Any] | None, CALLBACKS] = None
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Learn the clustering of X. ``y`` is ignored."""
+        source = as_source(self, X, reset=True)
+        check_parameters(self)
+        self._check(source.shape[0])
+        with self._fitting(source) as fit:
+            fit.listeners.tell("on_fit_start", self)
+            self._learn(fit)
+            labels = []
+            for answer in self._training_answers(fit):
+                labels.append(answer.labels)
+                fit.listeners.tell("on_answer", answer)
+            self.labels_ = np.concatenate(labels)
+            fit.listeners.tell("on_fit_end", self)
+        if not isinstance(
+            getattr(self, "checkpoint", None), Checkpoint
+        ):  # who opened it removes it
+            fit.checkpoint.remove()
+        return self
+
+    def answer(self, X: Any) -> Answer:
+        """All the model says of X, from one pass over its rows; the other methods are views of it."""
+        return Answer.joined(self._answers(self._checked(X)))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The cluster of each point, new or old: (n_points,)."""
+        return np.concatenate([answer.labels for answer in self._answers(self._checked(X))])
+
+    def _check(self, n_points: int) -> None:
+        """Raise a ValueError where parameters do not fit the data or each other."""
+        if self.n_clusters is not None and self.n_clusters > n_points:
+            raise ValueError(
+                f"n_clusters={self.n_clusters} is more than the number of points, "
+                f"n_samples={n_points}. Ask for fewer."
+            )
+
+    def _learn(self, fit: Fit) -> None:
+        raise NotImplementedError
+
+    def _answers(self, source: RowSource) -> Iterator[Answer]:
+        raise NotImplementedError
+
+    def _training_answers(self, fit: Fit) -> Iterator[Answer]:
+        """The answers for the rows of the fit; a method that knows them already need not compute them."""
+        return self._answers(fit.source)
+
+    def _checked(self, X: Any) -> RowSource:
+        check_is_fitted(self, "labels_")
+        return as_source(self, X, reset=False)
+
+    @contextmanager
+    def _fitting(self, source: RowSource) -> Iterator[Fit]:
+        """Seeds, scaler, listeners and checkpoint of a fit; a live display meanwhile, if wanted."""
+        seed, by_chance = root_seed(self.random_state), self.random_state is None
+        checkpoint, root = self._checkpoint(source, seed, by_chance)
+        self.scaler_ = fit_scaler(source, self.scale)
+        with ExitStack() as stack:
+            callbacks = list(self.callbacks or ())
+            if self.verbose:
+                from deccs.display import Display  # the only use of a terminal library in a fit
+
+                callbacks.append(stack.enter_context(Display()))
+            yield Fit(source, self.scaler_, root, Listeners(callbacks), checkpoint)
+
+    def _checkpoint(self, source: RowSource, seed: int, by_chance: bool) -> tuple[Checkpoint, int]:
+        """The states of an earlier fit, if there are any, and the seed."""
+        given = getattr(self, "checkpoint", None)
+        if given is None:
+            return NO_CHECKPOINT, seed
+        checkpoint = given if isinstance(given, Checkpoint) else FolderCheckpoint(given)
+        data = {"data": fingerprint_of(source)}
+        facts = {"method": type(self).__name__, **self._facts(), **data}
+        old = {**self._old_facts(), **data}
+        return checkpoint, checkpoint.claim(facts, seed, by_chance=by_chance, old_facts=old)
+
+    def _old_facts(self) -> dict[str, str]:
+        """What a checkpoint from before this layout knows of a fit; only DECCS had any."""
+        return {}
+
+    def _facts(self) -> dict[str, str]:
+        """The parameters that a result depends on, in words."""
+        values = {
+            name: value
+            for name, value in self.get_params(deep=True).items()
+            if name not in WITHOUT_EFFECT and not isinstance(value, Parameters)
+        }
+        nested = tuple(
+            f"{name}__"
+            for name, value in values.items()
+            if "__" not in name and hasattr(value, "get_params")
+        )
+        values = {name: value for name, value in values.items() if not name.startswith(nested)}
+        if "device" in values:
+            values["device"] = pick_device(values["device"])
+        return {name: as_fact(value) for name, value in values.items()}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+    """A method that clusters a representation of the data.
+
+    A method says how it represents rows (``_embedded``) and what it says of represented points
+    (``_answer``).
+    """
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The representation of X: (n_points, n_latent)."""
+        source = self._checked(X)
+        return np.concatenate(list(self._embedded(source))).astype(output_dtype(source), copy=False)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each cluster for each point: (n_points, n_clusters), rows sum to 1."""
+        answers = self._answers(self._checked(X))
+        return np.concatenate([answer.probabilities for answer in answers])
+
+    def _answers(self, source: RowSource) -> Iterator[Answer]:
+        return (self._answer(Z) for Z in self._embedded(source))
+
+    def _embedded(self, source: RowSource) -> Iterator[np.ndarray]:
+        """(n_block, n_latent) doubles, block by block; each row by itself."""
+        raise NotImplementedError
+
+    def _answer(self, Z: np.ndarray) -> Answer:
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # scikit-learn's checks of sparse input read these tags of all with predict_proba
+        tags.classifier_tags = ClassifierTags()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TrainedEmbedder(Embedder):
+    """A method that trains a network: it has a device, and can be interrupted and resumed."""
+
+    device: Annotated[str, instance(str, words="'auto' or the name of a device of torch")] = "auto"
+    checkpoint: Annotated[str | PathLike[str] | Checkpoint | None, CHECKPOINT] = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AutoencoderEmbedder(TrainedEmbedder):
+    """A method whose representation is an autoencoder's embedding."""
+
+    RENAMED: ClassVar[dict[str, str]] = {
+        "autoencoder": "network",
+        "layers": "network__layers",
+        "dropout": "network__dropout",
+    }
+
+    network: Annotated[Network | Autoencoder | tuple[Any, Any] | None, NETWORK] = None
+    pretraining: Annotated[Pretraining | None, settings(Pretraining)] = None
+
+    def _start(self, fit: Fit, rows: Rows) -> Start:
+        """The pretrained autoencoder the method begins with."""
+        return starting_autoencoder(
+            rows,
+            self.settings_for("network"),
+            self.settings_for("pretraining"),
+            fit.root,
+            fit.listeners,
+            fit.checkpoint,
+        )
+
+    def _embedded(self, source: RowSource) -> Iterator[np.ndarray]:
+        return encode_exactly(self.autoencoder_, source, self.scaler_)
+
+    @property
+    def _n_features_out(self) -> int:
+        with torch.no_grad():
+            rows = torch.zeros(2, self.n_features_in_)
+            return int(self.autoencoder_.encoder(rows).shape[1])
