@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
 
 ONE_AT_A_TIME = threading.RLock()
 
@@ -45,4 +46,11 @@ def torch_seeded(root: int, *place: object) -> Iterator[None]:
     """
     with ONE_AT_A_TIME, torch.random.fork_rng():
         torch.manual_seed(seed_for(root, *place))
+        yield
+
+
+@contextmanager
+def reproducible_threads() -> Iterator[None]:
+    """One OpenMP thread: scikit-learn's k-means adds up in the order its threads arrive."""
+    with threadpool_limits(1, user_api="openmp"):
         yield

@@ -5,14 +5,12 @@ from __future__ import annotations
 import torch
 from sklearn.cluster import KMeans
 from sklearn.covariance import ledoit_wolf
-from threadpoolctl import threadpool_limits
 from torch import nn
 
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
-from deccs.deep.base import embed_all
-from deccs.network.autoencoder import Autoencoder
-from deccs.seeds import generator_for, seed_for
+from deccs.network.autoencoder import Autoencoder, encode
+from deccs.seeds import generator_for, reproducible_threads, seed_for
 
 
 def round_clusters(
@@ -23,13 +21,13 @@ def round_clusters(
     What the network reconstructs stays the same. So does the embedding of a network that has no linear layers on
     both sides of it.
     """
-    Z = embed_all(autoencoder, rows)
+    Z = encode(autoencoder, rows)
     some = Z[draw_rows(len(Z), 20_000, generator_for(root, "coordinates"))]
     if not change_coordinates(
         autoencoder, *rounding(some, n_clusters, seed_for(root, "coordinates"))
     ):
         return Z
-    return embed_all(autoencoder, rows)
+    return encode(autoencoder, rows)
 
 
 def rounding(
@@ -48,7 +46,7 @@ def rounding(
     for _ in range(n_turns):
         seen = points @ forth
         start = "k-means++" if centers is None else (centers @ forth).numpy()
-        with threadpool_limits(1, user_api="openmp"):  # it adds up in the order its threads arrive
+        with reproducible_threads():
             found = KMeans(
                 n_clusters, init=start, n_init=10 if centers is None else 1, random_state=seed
             )

@@ -1,22 +1,22 @@
-"""DCN (Yang, Fu, Sidiropoulos and Hong 2017): k-means and the network, by turns."""
+"""DCN (Yang, Fu, Sidiropoulos and Hong 2017): k-means and the network take turns."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
 
+from deccs.checks import number
 from deccs.data.rows import Rows
-from deccs.deep.base import DeepClustering, first_centers, squared_distances
+from deccs.data.sampling import EveryRow
+from deccs.deep.base import AutoencoderMethod, Fit, first_centers, squared_distances
 from deccs.deep.coordinates import round_clusters
-from deccs.events import Progress
 from deccs.network.autoencoder import Autoencoder
 from deccs.seeds import generator_for
-from deccs.settings import Pretraining
-from deccs.training.batches import endless_batches
+from deccs.training.batches import Batches
+from deccs.training.engine import Learner
 
 
 def nearest(z: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
@@ -40,7 +40,8 @@ def count_weighted(
     return (centers * counts[:, None] + sums) / after.clamp(min=1)[:, None], after
 
 
-class DCN(DeepClustering):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DCN(AutoencoderMethod, method="DCN"):
     """Deep clustering network: reconstruction and the distance to the own center, with hard assignments.
 
     It starts from k-means on the pretrained embedding, in coordinates in which its clusters are round. By turns,
@@ -57,8 +58,8 @@ class DCN(DeepClustering):
     learning_rate : float or "auto"
         Adam's. "auto": see :func:`deccs.rules.default_rate`.
     batch_size : int, default=256
-    autoencoder, layers, dropout, pretraining, scale, device, random_state, verbose, callbacks
-        As for :class:`deccs.deep.DEC`.
+    network, pretraining, scale, device, random_state, verbose, checkpoint, callbacks
+        As for :class:`deccs.DECCS`.
 
     Attributes
     ----------
@@ -67,80 +68,50 @@ class DCN(DeepClustering):
     n_iter_ : steps trained
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        lambda_cluster: float = 0.1,
-        autoencoder: Autoencoder | tuple[Any, Any] | None = None,
-        layers: Sequence[int] | str = "auto",
-        dropout: float = 0.0,
-        pretraining: Pretraining | None = None,
-        n_steps: int | str = "auto",
-        batch_size: int = 256,
-        learning_rate: float | str = "auto",
-        scale: str | None = "auto",
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-        callbacks: Sequence[Any] | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.lambda_cluster = lambda_cluster
-        self.autoencoder = autoencoder
-        self.layers = layers
-        self.dropout = dropout
-        self.pretraining = pretraining
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.scale = scale
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
+    lambda_cluster: Annotated[float, number(at_least=0)] = 0.1
 
-    def _train(
-        self,
-        autoencoder: Autoencoder,
-        rows: Rows,
-        root: int,
-        on_progress: Callable[[Progress], None],
-    ) -> None:
-        Z = round_clusters(autoencoder, rows, self.n_clusters, root)  # (n_points, n_latent)
-        centers = first_centers(Z, self.n_clusters, root).to(rows.device)
-        # Each center starts as the mean of a batch's worth of points, lest the first ones throw it about.
-        counts = torch.full((self.n_clusters,), 100.0, device=rows.device)
-        rate = self._rate(autoencoder)
-        optimizer = torch.optim.Adam(autoencoder.parameters(), lr=rate)
-        batches = endless_batches(
-            torch.arange(len(rows)), self.batch_size, generator_for(root, "batches")
-        )
-        n_steps = self._steps(len(rows))
-        autoencoder.train()
-        total = torch.zeros(())
-        for step in range(1, n_steps + 1):
-            x = rows[next(batches)]
-            z = autoencoder.encoder(x)  # (batch, n_latent)
-            own = centers[nearest(z.detach(), centers)]
-            distance = (z - own).square().sum(1).mean()
-            loss = (autoencoder.decoder(z) - x).square().mean() + self.lambda_cluster / 2 * distance
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
-            with torch.no_grad():
-                moved = autoencoder.encoder(x)
-                centers, counts = count_weighted(centers, counts, moved, nearest(moved, centers))
-            total += loss.detach().cpu()
-            if step % 100 == 0 or step == n_steps:
-                on_progress(
-                    Progress("DCN", step, n_steps, float(total) / ((step - 1) % 100 + 1), math.nan)
-                )
-                total = torch.zeros(())
-        self.n_iter_ = n_steps
-        self.autoencoder_ = autoencoder
-        self.cluster_centers_ = centers.cpu().double().numpy()
+    def _train(self, autoencoder: Autoencoder, rows: Rows, fit: Fit) -> None:
+        learner = HardAssignments(autoencoder, rows, self, fit.root)
+        self._run(learner, rows, fit)
+        self.cluster_centers_ = learner.centers.cpu().double().numpy()
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         """One for the nearest center: the assignments of DCN are hard."""
         return np.eye(self.n_clusters)[squared_distances(Z, self.cluster_centers_).argmin(axis=1)]
+
+
+class HardAssignments(Learner):
+    """Reconstruction and the distance to the nearest center; the centers follow each batch."""
+
+    stage = "DCN"
+    learned = ("autoencoder", "centers", "counts")
+    random = ("batches",)
+
+    def __init__(self, autoencoder: Autoencoder, rows: Rows, method: DCN, root: int) -> None:
+        Z = round_clusters(autoencoder, rows, method.n_clusters, root)  # (n_points, n_latent)
+        self.autoencoder, self.rows, self.device = autoencoder, rows, rows.device
+        self.lambda_cluster = method.lambda_cluster
+        self.centers = first_centers(Z, method.n_clusters, root).to(rows.device)
+        # Each center starts as the mean of a batch's worth of points: the first ones must not move it far.
+        self.counts = torch.full((method.n_clusters,), 100.0, device=rows.device)
+        self.batches = Batches(
+            EveryRow(len(rows)), method.batch_size, generator_for(root, "batches")
+        )
+        autoencoder.train()
+
+    def start(self, rate: float) -> list[torch.optim.Optimizer]:
+        return [torch.optim.Adam(self.autoencoder.parameters(), lr=rate)]
+
+    def loss(self, step: int) -> torch.Tensor:
+        self.x = self.rows[next(self.batches)]
+        z = self.autoencoder.encoder(self.x)  # (batch, n_latent)
+        nearest_centers = self.centers[nearest(z.detach(), self.centers)]
+        distance = (z - nearest_centers).square().sum(1).mean()
+        error = (self.autoencoder.decoder(z) - self.x).square().mean()
+        return error + self.lambda_cluster / 2 * distance
+
+    @torch.no_grad()
+    def after_step(self, step: int) -> None:
+        z = self.autoencoder.encoder(self.x)
+        labels = nearest(z, self.centers)
+        self.centers, self.counts = count_weighted(self.centers, self.counts, z, labels)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 
+from deccs.checks import AUTO, number, whole
 from deccs.data.rows import Rows
-from deccs.deep.base import DeepClustering, embed_all, first_centers, squared_distances
+from deccs.data.sampling import EveryRow
+from deccs.deep.base import AutoencoderMethod, Fit, first_centers, squared_distances
 from deccs.deep.coordinates import round_clusters
-from deccs.events import Progress
-from deccs.network.autoencoder import Autoencoder
+from deccs.network.autoencoder import Autoencoder, encode
 from deccs.seeds import generator_for
-from deccs.settings import Pretraining
-from deccs.training.batches import endless_batches
+from deccs.training.batches import Batches
+from deccs.training.engine import Check, Learner
 
 
 def soft_assignment(z: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
@@ -41,7 +42,8 @@ def target_distribution(q: torch.Tensor) -> torch.Tensor:
     return p / p.sum(1, keepdim=True)
 
 
-class DEC(DeepClustering):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DEC(AutoencoderMethod, method="DEC"):
     """Deep embedded clustering: points are drawn to the centers they already lean to.
 
     k-means on the pretrained embedding, in coordinates in which its clusters are round, gives the centers. Then
@@ -61,8 +63,8 @@ class DEC(DeepClustering):
     learning_rate : float or "auto"
         Adam's. "auto": see :func:`deccs.rules.default_rate`; 0.001 for IDEC.
     batch_size : int, default=256
-    autoencoder, layers, dropout, pretraining, scale, device, random_state, verbose, callbacks
-        As for :class:`deccs.DECCS`; callbacks get ``on_progress``.
+    network, pretraining, scale, device, random_state, verbose, checkpoint, callbacks
+        As for :class:`deccs.DECCS`.
 
     Attributes
     ----------
@@ -72,121 +74,81 @@ class DEC(DeepClustering):
 
     Examples
     --------
-    >>> from deccs import datasets
+    >>> from deccs import Pretraining, datasets
     >>> X, y = datasets.make_rings(n_per_cluster=60, random_state=0)
-    >>> model = DEC(2, n_steps=10, pretraining=Pretraining(epochs=2), random_state=0).fit(X)
+    >>> model = DEC(2, n_steps=10, pretraining=Pretraining(n_epochs=2), random_state=0).fit(X)
     >>> model.predict_proba(X).shape, bool((model.predict(X) == model.labels_).all())
     ((120, 2), True)
     """
 
-    reconstructs = False
+    reconstructs: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        autoencoder: Autoencoder | tuple[Any, Any] | None = None,
-        layers: Sequence[int] | str = "auto",
-        dropout: float = 0.0,
-        pretraining: Pretraining | None = None,
-        n_steps: int | str = "auto",
-        batch_size: int = 256,
-        learning_rate: float | str = "auto",
-        tol: float = 1e-3,
-        update_interval: int | str = "auto",
-        scale: str | None = "auto",
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-        callbacks: Sequence[Any] | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.autoencoder = autoencoder
-        self.layers = layers
-        self.dropout = dropout
-        self.pretraining = pretraining
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.tol = tol
-        self.update_interval = update_interval
-        self.scale = scale
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
+    tol: Annotated[float, number(at_least=0)] = 1e-3
+    update_interval: Annotated[int | str, AUTO | whole(at_least=1)] = "auto"
 
-    def _train(
-        self,
-        autoencoder: Autoencoder,
-        rows: Rows,
-        root: int,
-        on_progress: Callable[[Progress], None],
-    ) -> None:
-        Z = round_clusters(autoencoder, rows, self.n_clusters, root)  # (n_points, n_latent)
-        centers = nn.Parameter(first_centers(Z, self.n_clusters, root).to(rows.device))
-        trained = autoencoder if self.reconstructs else autoencoder.encoder
-        rate = self._rate(autoencoder)
-        optimizer = torch.optim.Adam([*trained.parameters(), centers], lr=rate)
-        batches = endless_batches(
-            torch.arange(len(rows)), self.batch_size, generator_for(root, "batches")
-        )
-        n_steps, interval = self._lengths(len(rows))
-        labels, total, last = None, torch.zeros(()), 0
-        for step in range(n_steps + 1):
-            if step % interval == 0 or step == n_steps:
-                with torch.no_grad():
-                    q = soft_assignment(
-                        embed_all(autoencoder, rows).to(rows.device), centers
-                    )  # (n_points, k)
-                target, now = target_distribution(q), q.argmax(1)
-                changed = math.nan if labels is None else float((now != labels).float().mean())
-                on_progress(
-                    Progress(
-                        type(self).__name__,
-                        step,
-                        n_steps,
-                        float(total) / max(step - last, 1),
-                        changed,
-                    )
-                )
-                if changed < self.tol or step == n_steps:
-                    break
-                labels, total, last = now, torch.zeros(()), step
-                autoencoder.train()
-            batch = next(batches)
-            x, p = rows[batch], target[batch.to(target.device)]
-            z = autoencoder.encoder(x)  # (batch, n_latent)
-            loss = self._loss(autoencoder, x, z, p, soft_assignment(z, centers))
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
-            total += loss.detach().cpu()
-        self.n_iter_ = step
-        self.autoencoder_ = autoencoder
-        self.cluster_centers_ = centers.detach().cpu().double().numpy()
+    def _train(self, autoencoder: Autoencoder, rows: Rows, fit: Fit) -> None:
+        learner = SoftAssignments(autoencoder, rows, self, fit.root)
+        self._run(learner, rows, fit, check_every=self._interval(len(rows)))
+        self.cluster_centers_ = learner.centers.detach().cpu().double().numpy()
 
-    def _loss(
-        self,
-        autoencoder: Autoencoder,
-        x: torch.Tensor,
-        z: torch.Tensor,
-        p: torch.Tensor,
-        q: torch.Tensor,
-    ) -> torch.Tensor:
-        return divergence(p, q)
-
-    def _lengths(self, n_points: int) -> tuple[int, int]:
-        """Steps at most, and between two targets."""
-        per_pass = math.ceil(n_points / self.batch_size)
-        n_steps = self._steps(n_points)
-        return n_steps, max(50, min(140, per_pass)) if self.update_interval == "auto" else int(
-            self.update_interval
-        )
+    def _interval(self, n_points: int) -> int:
+        """Steps between two targets."""
+        if self.update_interval == "auto":
+            return max(50, min(140, math.ceil(n_points / self.batch_size)))
+        return int(self.update_interval)
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         q = 1 / (1 + squared_distances(Z, self.cluster_centers_))
         return q / q.sum(axis=1, keepdims=True)
+
+
+class SoftAssignments(Learner):
+    """Bring the soft assignments near their sharpened version, which every check computes again."""
+
+    learned = ("autoencoder", "centers", "target", "labels")
+    random = ("batches",)
+
+    def __init__(self, autoencoder: Autoencoder, rows: Rows, method: DEC, root: int) -> None:
+        Z = round_clusters(autoencoder, rows, method.n_clusters, root)  # (n_points, n_latent)
+        self.autoencoder, self.rows, self.method, self.device = (
+            autoencoder,
+            rows,
+            method,
+            rows.device,
+        )
+        self.stage = type(method).__name__
+        self.centers = nn.Parameter(first_centers(Z, method.n_clusters, root).to(rows.device))
+        self.batches = Batches(
+            EveryRow(len(rows)), method.batch_size, generator_for(root, "batches")
+        )
+        self.target, self.labels = self._sharpened()
+
+    def start(self, rate: float) -> list[torch.optim.Optimizer]:
+        trained = self.autoencoder if self.method.reconstructs else self.autoencoder.encoder
+        return [torch.optim.Adam([*trained.parameters(), self.centers], lr=rate)]
+
+    def loss(self, step: int) -> torch.Tensor:
+        batch = next(self.batches)
+        x, p = self.rows[batch], self.target[batch.to(self.target.device)]
+        z = self.autoencoder.encoder(x)  # (batch, n_latent)
+        clustering = divergence(p, soft_assignment(z, self.centers))
+        if not self.method.reconstructs:
+            return clustering
+        error = (self.autoencoder.decoder(z) - x).square().mean()
+        return error + self.method.lambda_cluster * clustering
+
+    def check(self, step: int) -> Check:
+        before = self.labels
+        self.target, self.labels = self._sharpened()
+        changed = float((self.labels != before).float().mean())
+        return Check(changed=changed, stop=changed < self.method.tol)
+
+    @torch.no_grad()
+    def _sharpened(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """p (n_points, n_clusters) and the labels (n_points,), of all the data."""
+        q = soft_assignment(encode(self.autoencoder, self.rows).to(self.device), self.centers)
+        self.autoencoder.train()
+        return target_distribution(q), q.argmax(1)
 
 
 def divergence(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
@@ -194,64 +156,20 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     return (p * (p.clamp(min=1e-12).log() - q.clamp(min=1e-12).log())).sum(1).mean()
 
 
-class IDEC(DEC):
-    """Improved DEC: the reconstruction stays in the loss, and the clustering term has the weight ``gamma``.
+@dataclass(eq=False, repr=False, kw_only=True)
+class IDEC(DEC, method="IDEC"):
+    """Improved DEC: the reconstruction stays in the loss.
 
     Parameters
     ----------
-    gamma : float, default=0.1
-        Of the clustering term; the reconstruction has weight 1.
+    lambda_cluster : float, default=0.1
+        Weight of the clustering loss; the reconstruction has weight 1.
     n_clusters, n_steps, tol, update_interval, learning_rate, batch_size, ...
         As for :class:`DEC`.
     """
 
-    reconstructs = True
+    RENAMED: ClassVar[dict[str, str]] = {**DEC.RENAMED, "gamma": "lambda_cluster"}
+    reconstructs: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        gamma: float = 0.1,
-        autoencoder: Autoencoder | tuple[Any, Any] | None = None,
-        layers: Sequence[int] | str = "auto",
-        dropout: float = 0.0,
-        pretraining: Pretraining | None = None,
-        n_steps: int | str = "auto",
-        batch_size: int = 256,
-        learning_rate: float = 1e-3,
-        tol: float = 1e-3,
-        update_interval: int | str = "auto",
-        scale: str | None = "auto",
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-        callbacks: Sequence[Any] | None = None,
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            autoencoder=autoencoder,
-            layers=layers,
-            dropout=dropout,
-            pretraining=pretraining,
-            n_steps=n_steps,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            tol=tol,
-            update_interval=update_interval,
-            scale=scale,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-            callbacks=callbacks,
-        )
-        self.gamma = gamma
-
-    def _loss(
-        self,
-        autoencoder: Autoencoder,
-        x: torch.Tensor,
-        z: torch.Tensor,
-        p: torch.Tensor,
-        q: torch.Tensor,
-    ) -> torch.Tensor:
-        return (autoencoder.decoder(z) - x).square().mean() + self.gamma * divergence(p, q)
+    lambda_cluster: Annotated[float, number(at_least=0)] = 0.1
+    learning_rate: Annotated[float | str, AUTO | number(above=0)] = 1e-3

@@ -156,6 +156,7 @@ def train(
     finished = checkpoint.load("trained")
     if finished:
         learner.load_learned(finished["learned"])
+        torch.set_rng_state(finished["torch"])
         return Trained(finished["n_steps"], finished["losses"], finished["n_rescues"])
     saved = checkpoint.load("training")
     if saved:
@@ -168,7 +169,8 @@ def train(
                 break
             checkpoint.save_at_times("training", run.state_dict)
     trained = run.finish()
-    checkpoint.save("trained", {"learned": learner.learned_state(), **vars(trained)})
+    state = {"learned": learner.learned_state(), "torch": torch.get_rng_state()}
+    checkpoint.save("trained", {**state, **vars(trained)})
     return trained
 
 
