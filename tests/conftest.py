@@ -8,24 +8,38 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
-from deccs import DECCS, Autoencoder, Pretraining, datasets
+from deccs import DECCS, Autoencoder, Network, Pretraining, Rounds, datasets
 from deccs.data.rows import Rows
 from deccs.data.scaling import fit_scaler
+from deccs.data.source import source_of
 from deccs.labels import canonical
 from deccs.training.pretraining import pretrain
 
 SMALL = {
     "n_clusters": 3,
-    "layers": (8, 2),
-    "n_rounds": 1,
-    "n_init": 1,
-    "n_steps": 10,
-    "batch_size": 64,
-    "pretraining": Pretraining(epochs=15, batch_size=32, learning_rate=1e-2),
+    "network": Network(layers=(8, 2)),
+    "pretraining": Pretraining(n_epochs=15, batch_size=32, learning_rate=1e-2),
+    "rounds": Rounds(n_rounds=1, n_init=1, n_steps=10, batch_size=64),
     "random_state": 0,
 }
+
+
+def small_deccs(**changes):
+    """A DECCS that fits in less than a second; settings may be given without their prefix.
+
+    ``small_deccs(n_rounds=2)`` sets ``rounds__n_rounds``, ``small_deccs(dropout=0.1)``
+    ``network__dropout``. Those of ``Pretraining`` need it: ``pretraining__batch_size``.
+    """
+    homes = dict.fromkeys(Network().get_params(), "network")
+    homes |= dict.fromkeys(Rounds().get_params(), "rounds")
+    full = {
+        f"{homes[name]}__{name}" if name in homes else name: value
+        for name, value in changes.items()
+    }
+    return clone(DECCS(**SMALL)).set_params(**full)
 
 
 @pytest.fixture
@@ -47,7 +61,7 @@ def blobs():
 @pytest.fixture(scope="session")
 def small():
     """``small(n_rounds=2)``: a DECCS that fits in less than a second."""
-    return lambda **changes: DECCS(**{**SMALL, **changes})
+    return small_deccs
 
 
 @pytest.fixture(scope="session")
@@ -58,13 +72,14 @@ def fitted(small, blobs):
 
 @pytest.fixture(scope="session")
 def rows(blobs):
-    return Rows(blobs.X, fit_scaler(blobs.X))
+    source = source_of(blobs.X)
+    return Rows(source, fit_scaler(source))
 
 
 @pytest.fixture(scope="session")
 def trained(rows):
     """A small autoencoder of the blobs. Do not change it."""
-    return pretrain(new_autoencoder(), rows, Pretraining(epochs=20, batch_size=64), root=0)
+    return pretrain(new_autoencoder(), rows, Pretraining(n_epochs=20, batch_size=64), root=0)
 
 
 def new_autoencoder():
