@@ -184,14 +184,8 @@ def _sidecar(path: Path) -> Path:
 
 
 def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """All of the file or nothing: rename is atomic, and comes only after the bytes are on the disk."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    # Imported here: the rest of deccs.storage loads torch, which reading a data set does not need.
+    from deccs.storage.atomic import replacing
+
+    with replacing(path) as file:
+        write(file)

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from deccs.storage import container
+from deccs.storage.atomic import LEFTOVER
 from deccs.storage.models import versions
 from deccs.storage.values import ModelFileError, Reader, Writer
 
@@ -145,7 +146,7 @@ class FolderCheckpoint(Checkpoint):
 
     def remove(self) -> None:
         for path in self.folder.iterdir():
-            if STATE.fullmatch(path.name) or container.LEFTOVER.fullmatch(path.name):
+            if STATE.fullmatch(path.name) or LEFTOVER.fullmatch(path.name):
                 path.unlink(missing_ok=True)
         if not any(self.folder.iterdir()):
             self.folder.rmdir()

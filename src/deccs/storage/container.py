@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import stat
 import struct
 import zipfile
@@ -26,11 +25,11 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from deccs.storage.atomic import LEFTOVER, replacing
 from deccs.storage.values import ModelFileError
 
 DOCUMENT = "model.json"
 TENSORS = re.compile(r"tensors-[0-9a-f]{16}\.safetensors")
-LEFTOVER = re.compile(r"\.deccs-[0-9a-f]{16}\.tmp")
 MOST_DOCUMENT = 16 * 2**20  # bytes of JSON
 MOST_TENSORS = 4 * 2**30 - 2**20  # bytes of arrays; a zip file of old needs no extension up to here
 MOST_DIRECTORY = 1_000  # bytes of a zip file's list of two names
@@ -95,26 +94,6 @@ def write_zip(path: Path, contents: dict[str, bytes]) -> None:
             archive.writestr(
                 zipfile.ZipInfo(name), content
             )  # without the time: same model, same bytes
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of ``path`` when all is written and on the disk, and else vanishes."""
-    draft = path.with_name(f".deccs-{secrets.token_hex(8)}.tmp")
-    try:
-        with draft.open("xb") as out:
-            yield out
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
-    with suppress(OSError):  # not every system can do that with a folder
-        handle = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def read(path: Path, wanted: str, newest: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
