@@ -225,15 +225,27 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TrainedEmbedder(Embedder):
-    """A method that trains a network: it has a device, and can be interrupted and resumed."""
+    """A method that trains a network: it has a device, and can be interrupted and resumed.
+
+    The representation is the output of the encoder in ``autoencoder_``.
+    """
 
     device: Annotated[str, instance(str, words="'auto' or the name of a device of torch")] = "auto"
     checkpoint: Annotated[str | PathLike[str] | Checkpoint | None, CHECKPOINT] = None
 
+    def _embedded(self, source: RowSource) -> Iterator[np.ndarray]:
+        return encode_exactly(self.autoencoder_, source, self.scaler_)
+
+    @property
+    def _n_features_out(self) -> int:
+        with torch.no_grad():
+            rows = torch.zeros(2, self.n_features_in_)
+            return int(self.autoencoder_.encoder(rows).shape[1])
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AutoencoderEmbedder(TrainedEmbedder):
-    """A method whose representation is an autoencoder's embedding."""
+    """A method that starts from a pretrained autoencoder."""
 
     RENAMED: ClassVar[dict[str, str]] = {
         "autoencoder": "network",
@@ -254,12 +266,3 @@ class AutoencoderEmbedder(TrainedEmbedder):
             fit.listeners,
             fit.checkpoint,
         )
-
-    def _embedded(self, source: RowSource) -> Iterator[np.ndarray]:
-        return encode_exactly(self.autoencoder_, source, self.scaler_)
-
-    @property
-    def _n_features_out(self) -> int:
-        with torch.no_grad():
-            rows = torch.zeros(2, self.n_features_in_)
-            return int(self.autoencoder_.encoder(rows).shape[1])

@@ -10,7 +10,7 @@ import torch
 from sklearn.cluster import KMeans
 
 from deccs.answer import Answer
-from deccs.base import AutoencoderEmbedder, Embedder, Fit
+from deccs.base import AutoencoderEmbedder, Embedder, Fit, TrainedEmbedder
 from deccs.checks import AUTO, number, whole
 from deccs.data.rows import Rows
 from deccs.network.autoencoder import Autoencoder
@@ -43,11 +43,11 @@ class DeepClustering(Embedder):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class AutoencoderMethod(DeepClustering, AutoencoderEmbedder):
-    """A method that trains a pretrained autoencoder further.
+class TrainedMethod(DeepClustering, TrainedEmbedder):
+    """A method that trains a network in steps.
 
-    A method makes a :class:`deccs.training.engine.Learner` from the autoencoder, and keeps what was
-    learned (``_train``). ``CONTRIBUTING.md`` says how to add one.
+    A method says which network the training begins with (``_network``), makes a
+    :class:`deccs.training.engine.Learner` from it, and keeps what was learned (``_train``).
     """
 
     n_steps: Annotated[int | str, AUTO | whole(at_least=0)] = "auto"
@@ -56,11 +56,15 @@ class AutoencoderMethod(DeepClustering, AutoencoderEmbedder):
 
     def _learn(self, fit: Fit) -> None:
         rows = fit.rows(self.device)
-        autoencoder = self._start(fit, rows).autoencoder
+        autoencoder = self._network(fit, rows)
         name = type(self).__name__
         with torch_seeded(fit.root, name), threads_for(autoencoder, self.batch_size):
             self._train(autoencoder, rows, fit)
         self.autoencoder_ = autoencoder.cpu().eval()
+
+    def _network(self, fit: Fit, rows: Rows) -> Autoencoder:
+        """The network the training begins with, on the device of the rows."""
+        raise NotImplementedError
 
     def _train(self, autoencoder: Autoencoder, rows: Rows, fit: Fit) -> None:
         """Train, and keep what was learned; the autoencoder itself is kept by the base class."""
@@ -85,11 +89,17 @@ class AutoencoderMethod(DeepClustering, AutoencoderEmbedder):
         return int(self.n_steps)
 
     def _rate(self, learner: Any) -> float:
-        return (
-            default_rate(learner.autoencoder)
-            if self.learning_rate == "auto"
-            else float(self.learning_rate)
-        )
+        if self.learning_rate == "auto":
+            return default_rate(learner.autoencoder)
+        return float(self.learning_rate)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AutoencoderMethod(TrainedMethod, AutoencoderEmbedder):
+    """A method that trains a pretrained autoencoder further. ``CONTRIBUTING.md`` says how to add one."""
+
+    def _network(self, fit: Fit, rows: Rows) -> Autoencoder:
+        return self._start(fit, rows).autoencoder
 
 
 def typical_deviation(Z: torch.Tensor) -> float:
