@@ -1,5 +1,1 @@
-"""The paper's experiments: settings per data set as data, records of runs, the runner."""
-
-from deccs_paper.settings import estimator_for
-
-__all__ = ["estimator_for"]
+"""The paper's experiments: settings per data set as data, runs, records, tables, figures."""

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from deccs._version import __version__
+from deccs.app.plugins import add_plugin_commands
 
 app = typer.Typer(
     help="Consensus clustering of tables and images: labels, how far to trust them, and a model for the next file.",
@@ -253,87 +254,6 @@ def compare(
 
 
 @app.command()
-def reproduce(
-    what: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="WHAT...",
-            show_default=False,
-            help=(
-                "table1, table2, table3, accuracy, fig1 to fig9, study-ensemble-size, "
-                "study-sample-size, study-lambda, claims, or all. (with --page-only all)"
-            ),
-        ),
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(show_default=False, help="Only these data sets: a,b,c.")
-    ] = None,
-    methods: Annotated[
-        str | None, typer.Option(show_default=False, help="Only these rows: a,b,c.")
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            show_default=False,
-            help=(
-                "At least so many runs of each cell. (default: DECCS 5, others 3; on MNIST, FMNIST "
-                "and KMNIST DECCS 3, others and variants 1)"
-            ),
-        ),
-    ] = None,
-    jobs: Annotated[
-        int, typer.Option(min=1, help="Runs at the same time; each gets its share of the cores.")
-    ] = 1,
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", metavar="DIR", help="Folder for records, tables and page."),
-    ] = (Path("reproduced")),
-    cache: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            show_default=False,
-            help=(
-                "Pretrained autoencoders, shared by all methods of a seed. (default: autoencoders in --out)"
-            ),
-        ),
-    ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Also repeat runs that failed.")] = False,
-    fresh: Annotated[
-        bool,
-        typer.Option(
-            "--fresh",
-            help=(
-                "Leave the published runs out and make all anew, each told beside the published one."
-            ),
-        ),
-    ] = False,
-    page_only: Annotated[
-        bool, typer.Option("--page-only", help="Run nothing: from the records alone.")
-    ] = False,
-) -> None:
-    """The paper's tables, figures and studies with our numbers beside the printed ones.
-
-    Runs in results/ of a checkout and those made before are not repeated, unless --fresh asks for it. Stopped or
-    killed, the same command goes on.
-    """
-    from deccs.app import commands
-
-    commands.reproduce(
-        what=what,
-        data=data,
-        methods=methods,
-        seeds=seeds,
-        jobs=jobs,
-        out=out,
-        cache=cache,
-        again=again,
-        fresh=fresh,
-        page_only=page_only,
-    )
-
-
-@app.command()
 def datasets(as_json: AsJson = False) -> None:
     """The eight data sets of the paper: their sizes, whether they are here, where they come from."""
     from deccs.app import commands
@@ -347,19 +267,6 @@ def info(as_json: AsJson = False) -> None:
     from deccs.app import commands
 
     commands.info(as_json=as_json)
-
-
-@app.command("demo")
-def demo_command(
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder to write to.")
-    ] = Path("out"),
-    seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
-) -> None:
-    """DECCS on the paper's SYNTH: labels, representation and a picture."""
-    from deccs.app import commands
-
-    commands.run_demo(out=out, seed=seed)
 
 
 def say_version(wanted: bool) -> None:
@@ -378,3 +285,6 @@ def common(
     ] = False,
 ) -> None:
     pass
+
+
+add_plugin_commands(app)

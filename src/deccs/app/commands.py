@@ -23,21 +23,17 @@ from rich.table import Table as Grid
 from deccs import DECCS
 from deccs.app import run_folder as runs
 from deccs.app.output import INTERRUPTED, UNEXPECTED, Voice, plain_errors, told_warnings
-from deccs.app.request import FitOptions, estimator, fit_options, names_in
+from deccs.app.request import FitOptions, estimator, fit_options
 from deccs.app.run_folder import RunError
 from deccs.data.tables import Table, read_like, read_table
 from deccs.data.tables.source import listed
 from deccs.datasets.sources import SOURCES
 from deccs.datasets.store import cache_folder, file_at_hand
 from deccs.display import Display
+from deccs.environment import machine, peak_memory_mb, versions
+from deccs.json_values import finite
 from deccs.network.device import pick_device
 from deccs.storage import CheckpointError
-from deccs.storage.models import versions
-from deccs_paper import claims, demo
-from deccs_paper import reproduce as reproducing
-from deccs_paper.processes import Workers
-from deccs_paper.records import finite, machine, peak_memory_mb
-from deccs_paper.results import Results
 
 
 def fit(
@@ -289,63 +285,6 @@ def compare(*, folders: list[Path], as_json: bool) -> None:
         voice.result(found, Group(grid, "", pairs))
 
 
-def reproduce(
-    *,
-    what: list[str] | None,
-    data: str | None,
-    methods: str | None,
-    seeds: int | None,
-    jobs: int,
-    out: Path,
-    cache: Path | None,
-    again: bool,
-    fresh: bool,
-    page_only: bool,
-) -> None:
-    voice = Voice()
-    with plain_errors(voice):
-        if not (what or page_only):
-            raise RunError(f"Say what to reproduce: {', '.join(reproducing.NAMES)}.")
-        asked = reproducing.wanted(
-            what or ["all"],
-            names_in(data) if data else None,
-            names_in(methods) if methods else None,
-            seeds,
-            fresh=fresh,
-        )
-        cache = cache or out / "autoencoders"
-        try:
-            if not page_only:
-                reproducing.run_missing(asked, out, Workers(jobs, cache), voice.stderr, again=again)
-            written, undrawn = reproducing.write_all(
-                asked, out, cache, draw=not page_only, console=voice.stderr
-            )
-        except KeyboardInterrupt as error:
-            raise voice.stop(
-                f"Stopped. Runs that ended are in {out / reproducing.RECORDS}; the same command goes on "
-                "from there.",
-                INTERRUPTED,
-            ) from error
-        results = Results(reproducing.read_records(out, fresh=fresh))
-        if asked.with_claims:
-            voice.result({}, claims.in_words(claims.check_all(results)))
-        voice.note(
-            f"The page is {written[-1]}; it shows what was asked for."
-            + ("" if page_only else f" All there is: deccs reproduce --page-only --out {out}.")
-        )
-        failed = reproducing.failed_of(asked, results)
-        if failed and not page_only:
-            raise voice.stop(
-                f"{len(failed)} of the runs asked for have failed; they are on the page with their "
-                "errors. --again repeats them.",
-                UNEXPECTED,
-            )
-        if undrawn:
-            raise voice.stop(
-                f"{', '.join(undrawn)} could not be drawn; the reason is above.", UNEXPECTED
-            )
-
-
 def list_datasets(*, as_json: bool) -> None:
     voice = Voice(as_json=as_json)
     with plain_errors(voice):
@@ -415,8 +354,3 @@ def info(*, as_json: bool) -> None:
 
 def installed(module: str) -> bool:
     return find_spec(module) is not None
-
-
-def run_demo(*, out: Path, seed: int) -> None:
-    with plain_errors(Voice()):
-        demo.run(out, seed)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from deccs.environment import versions
 from deccs.storage import container
 from deccs.storage.atomic import LEFTOVER
-from deccs.storage.models import versions
 from deccs.storage.values import ModelFileError, Reader, Writer
 
 FORMAT, FORMAT_VERSION = "deccs checkpoint", 1

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
-import platform
 from collections.abc import Mapping
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,6 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from deccs._version import __version__
+from deccs.environment import versions
 from deccs.storage import container
 from deccs.storage.networks import put_in
 from deccs.storage.values import ModelFileError, Reader, Writer
@@ -28,14 +27,6 @@ LISTENERS = (
     "callbacks",
     "checkpoint",
 )  # parameters that belong to one session and mean nothing in another
-
-
-def versions() -> dict[str, str]:
-    """Of deccs, Python and the libraries whose numbers a result depends on."""
-    libraries = {
-        name: version(name) for name in ("torch", "numpy", "scipy", "scikit-learn", "safetensors")
-    }
-    return {"deccs": __version__, "python": platform.python_version(), **libraries}
 
 
 def save(

@@ -1,0 +1,168 @@
+"""The commands that rerun the paper, as a plug-in of the command line.
+
+Only words are here. What the commands do is imported when one is run, so that ``deccs --help`` does
+not wait for torch.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PANEL = "The paper"
+
+Jobs = Annotated[
+    int, typer.Option(min=1, help="Runs at the same time; each gets its share of the cores.")
+]
+
+
+def add_commands(app: typer.Typer) -> None:
+    for command in (reproduce, benchmark, demo):
+        app.command(rich_help_panel=PANEL)(command)
+
+
+def reproduce(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="WHAT...",
+            show_default=False,
+            help=(
+                "table1, table2, table3, accuracy, fig1 to fig9, study-ensemble-size, "
+                "study-sample-size, study-lambda, claims, or all. (with --page-only: all)"
+            ),
+        ),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(show_default=False, help="Only these data sets: a,b,c.")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(show_default=False, help="Only these rows: a,b,c.")
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            show_default=False,
+            help=(
+                "Runs of each cell. (default: DECCS 5, others 3; on MNIST, FMNIST "
+                "and KMNIST DECCS 3, others and variants 1)"
+            ),
+        ),
+    ] = None,
+    jobs: Jobs = 1,
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="DIR", help="Folder for records, tables and page."),
+    ] = Path("reproduced"),
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            show_default=False,
+            help=(
+                "Pretrained autoencoders, shared by all methods of a seed. "
+                "(default: autoencoders in --out)"
+            ),
+        ),
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Also repeat runs that failed.")] = False,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh",
+            help="Rerun everything and print each result next to the published one.",
+        ),
+    ] = False,
+    page_only: Annotated[
+        bool, typer.Option("--page-only", help="Run nothing; use the records alone.")
+    ] = False,
+) -> None:
+    """Rerun the paper: its tables, figures and studies, next to the published numbers.
+
+    Runs in results/ of a checkout and earlier runs in --out are not repeated, unless --fresh is
+    given. Interrupted, the same command resumes.
+    """
+    from deccs_paper import reproduce
+
+    reproduce.command(
+        what,
+        data,
+        methods,
+        seeds,
+        jobs=jobs,
+        out=out,
+        cache=cache,
+        again=again,
+        fresh=fresh,
+        page_only=page_only,
+    )
+
+
+def benchmark(
+    datasets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="DATASET...",
+            show_default=False,
+            help="Data sets of the paper. (default: none; only print the table)",
+        ),
+    ] = None,
+    methods: Annotated[str, typer.Option(help="Methods to run: a,b,c.")] = "DECCS",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each method on each data set.")] = 1,
+    jobs: Jobs = 1,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            show_default=False,
+            help="Change a setting, such as rounds__n_rounds=5. May be repeated.",
+        ),
+    ] = None,
+    experiment: Annotated[
+        str | None,
+        typer.Option(show_default=False, help="Name of the records. (default: what --set changes)"),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The file of records.")
+    ] = Path("results/deccs.jsonl"),
+    cache: Annotated[Path, typer.Option(metavar="DIR", help="Pretrained autoencoders.")] = Path(
+        "runs/autoencoders"
+    ),
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="A Markdown page whose table is rewritten from the records.",
+        ),
+    ] = None,
+) -> None:
+    """Run methods on the paper's data sets, one JSON line per run, and print a table."""
+    from deccs_paper import benchmark
+
+    benchmark.command(
+        datasets or [],
+        methods,
+        seeds,
+        changes or [],
+        jobs=jobs,
+        experiment=experiment,
+        out=out,
+        cache=cache,
+        page=page,
+    )
+
+
+def demo(
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder to write to.")
+    ] = Path("out"),
+    seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
+) -> None:
+    """Run DECCS on the paper's SYNTH: labels, representation and a picture."""
+    from deccs_paper import demo
+
+    demo.command(out, seed)
