@@ -9,11 +9,13 @@ import scipy.sparse as sp
 import torch
 from sklearn.utils.validation import validate_data
 
-from deccs.data.source import RowSource, source_of
+from deccs.data.source import ArrayRows, RowSource, source_of
 
 
 def as_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
     """Check X and make it a source of rows. Images (n, h, w) are flattened; nothing is copied in vain."""
+    if isinstance(X, ArrayRows):
+        X = X.X
     if isinstance(X, RowSource):
         return checked_source(estimator, X, reset=reset)
     if isinstance(X, torch.Tensor):
@@ -28,18 +30,56 @@ def as_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
 
 
 def checked_source(estimator: Any, source: RowSource, *, reset: bool) -> RowSource:
-    """The checks scikit-learn would make; values are checked when they are read."""
+    """The checks scikit-learn would make of an array; values are checked when they are read."""
     n_rows, n_features = source.shape
-    if n_rows < (2 if reset else 1):
-        raise ValueError(f"Found a source with {n_rows} row(s); a fit needs at least 2.")
+    least = 2 if reset else 1
+    if n_rows < least or n_features < 1:
+        raise ValueError(
+            f"Found a source of rows with shape ({n_rows}, {n_features}), "
+            f"but at least {least} row(s) and 1 column are needed."
+        )
     if reset:
         estimator.n_features_in_ = n_features
+        if hasattr(estimator, "feature_names_in_"):  # of an earlier fit
+            del estimator.feature_names_in_
     elif n_features != estimator.n_features_in_:
         raise ValueError(
             f"X has {n_features} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
-    return source
+    return source if isinstance(source, CheckedRows) else CheckedRows(source)
+
+
+class CheckedRows:
+    """A source of the user's own. What it reads is checked, and becomes an array of doubles."""
+
+    def __init__(self, source: RowSource) -> None:
+        self.source = source
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n_rows, n_features = self.source.shape
+        return int(n_rows), int(n_features)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.source.dtype)
+
+    def read(self, rows: slice | np.ndarray, /) -> np.ndarray:
+        n_rows, n_features = self.shape
+        n_asked = len(range(*rows.indices(n_rows))) if isinstance(rows, slice) else len(rows)
+        block = np.asarray(self.source.read(rows), dtype=np.float64)
+        if block.shape != (n_asked, n_features):
+            raise ValueError(
+                f"{type(self.source).__name__}.read was asked for {n_asked} rows of {n_features} "
+                f"columns, and returned an array of shape {block.shape}."
+            )
+        if not np.isfinite(block).all():
+            raise ValueError(
+                f"Input X contains NaN or infinity: {type(self.source).__name__}.read({rows!r}) "
+                "returned some. Fill or remove them first."
+            )
+        return block
 
 
 def output_dtype(source: RowSource) -> type:

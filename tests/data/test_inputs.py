@@ -1,0 +1,112 @@
+"""What users hand in, as one source of rows."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator
+
+from deccs.data.inputs import CheckedRows, as_source, output_dtype
+from deccs.data.source import ArrayRows, MemmapRows, SparseRows, source_of
+
+X = np.arange(12.0).reshape(4, 3)
+
+
+class Own:
+    """A source of four rows that returns what it is told to."""
+
+    shape, dtype = (4, 3), np.dtype(np.float64)
+
+    def __init__(self, values=X):
+        self.values = values
+
+    def read(self, rows):
+        return self.values[rows]
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (X, ArrayRows),
+        (X.tolist(), ArrayRows),
+        (torch.tensor(X, requires_grad=True), ArrayRows),
+        (X.reshape(4, 3, 1), ArrayRows),
+        (sp.csc_matrix(X), SparseRows),
+        (ArrayRows(X), ArrayRows),
+        (SparseRows(sp.coo_array(X)), SparseRows),
+        (Own(), CheckedRows),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_input_becomes_a_source(given, kind):
+    estimator = BaseEstimator()
+    source = as_source(estimator, given, reset=True)
+    assert type(source) is kind
+    assert source.shape == (4, 3) and estimator.n_features_in_ == 3
+    assert_array_equal(source.read(slice(1, 3)), X[1:3])
+
+
+def test_an_array_is_not_copied(tmp_path):
+    assert as_source(BaseEstimator(), X, reset=True).X is X
+    np.save(tmp_path / "X.npy", X)
+    file = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert type(as_source(BaseEstimator(), file, reset=True)) is MemmapRows
+
+
+def test_a_checked_source_is_not_checked_twice():
+    first = as_source(BaseEstimator(), Own(), reset=True)
+    assert as_source(BaseEstimator(), first, reset=True) is first
+
+
+def test_a_source_has_the_width_of_the_fit():
+    estimator = BaseEstimator()
+    estimator.n_features_in_ = 2
+    with pytest.raises(ValueError, match="X has 3 features, but BaseEstimator is expecting 2"):
+        as_source(estimator, Own(), reset=False)
+
+
+def test_a_source_has_no_feature_names_of_an_earlier_fit():
+    pandas = pytest.importorskip("pandas")
+    estimator = BaseEstimator()
+    as_source(estimator, pandas.DataFrame(X, columns=["a", "b", "c"]), reset=True)
+    assert list(estimator.feature_names_in_) == ["a", "b", "c"]
+    as_source(estimator, Own(), reset=True)
+    assert not hasattr(estimator, "feature_names_in_")
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1, 3), (4, 0)])
+def test_a_source_without_rows_or_columns_is_refused(shape):
+    own = Own()
+    own.shape = shape
+    with pytest.raises(ValueError, match=f"shape \\({shape[0]}, {shape[1]}\\), but at least 2"):
+        as_source(BaseEstimator(), own, reset=True)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_of_a_source_are_checked_when_they_are_read(value):
+    values = X.copy()
+    values[2, 1] = value
+    source = as_source(BaseEstimator(), Own(values), reset=True)
+    assert_array_equal(source.read(slice(0, 2)), X[:2])
+    with pytest.raises(ValueError, match=r"contains NaN or infinity: Own\.read\(slice\(2, 4"):
+        source.read(slice(2, 4))
+
+
+def test_a_source_that_returns_the_wrong_shape_is_named():
+    for values in (X[:, :2], X[:, :, None], X[:3]):
+        source = as_source(BaseEstimator(), Own(values), reset=True)
+        with pytest.raises(ValueError, match=r"Own\.read was asked for 4 rows of 3 columns, and"):
+            source.read(slice(0, 4))
+
+
+def test_a_source_may_read_other_numbers_than_doubles():
+    source = as_source(BaseEstimator(), Own(X.astype(np.int16)), reset=True)
+    block = source.read(np.array([3, 0]))
+    assert block.dtype == np.float64
+    assert_array_equal(block, X[[3, 0]])
+
+
+def test_output_has_the_precision_of_the_input():
+    assert output_dtype(source_of(X.astype(np.float32))) is np.float32
+    assert output_dtype(source_of(X)) is output_dtype(source_of(X.astype(int))) is np.float64
