@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from numbers import Integral, Real
 from typing import Any, Self, get_type_hints
 
@@ -146,16 +145,20 @@ SEED = Rule(
 )
 
 
-@cache
+RULES_OF: dict[type, dict[str, Rule]] = {}  # evaluating annotations takes milliseconds a class
+
+
 def rules_of(cls: type) -> dict[str, Rule]:
     """The rule of every parameter that has one."""
-    hints = get_type_hints(cls, include_extras=True)
-    return {
-        name: rule
-        for name, hint in hints.items()
-        for rule in getattr(hint, "__metadata__", ())
-        if isinstance(rule, Rule)
-    }
+    if cls not in RULES_OF:
+        hints = get_type_hints(cls, include_extras=True)
+        RULES_OF[cls] = {
+            name: rule
+            for name, hint in hints.items()
+            for rule in getattr(hint, "__metadata__", ())
+            if isinstance(rule, Rule)
+        }
+    return RULES_OF[cls]
 
 
 def check_parameters(owner: Any, place: str = "") -> None:

@@ -110,7 +110,9 @@ class DECCS(AutoencoderEmbedder):
     ((120,), (120, 2), True)
     """
 
-    n_clusters: Annotated[int | None, whole(at_least=1) | NONE] = field(default=8, kw_only=False)
+    n_clusters: Annotated[int | None, whole(at_least=1) | NONE] = field(  # type: ignore[assignment]
+        default=8, kw_only=False
+    )
     members: Annotated[Sequence[Member] | None, ANY] = None
     rounds: Annotated[Rounds | None, settings(Rounds)] = None
     n_jobs: Annotated[int | None, N_JOBS] = None

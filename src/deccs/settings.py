@@ -174,7 +174,7 @@ class Rounds(Parameters):
 
 def keep_in_files(cls: type[Parameters], renamed: Mapping[str, str] | None = None) -> None:
     """Let model files hold settings of this class; ``renamed`` maps names in older files."""
-    names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+    names = [field.name for field in fields(cls)]
 
     def make(stored: dict[str, Any]) -> Parameters:
         current = {(renamed or {}).get(name, name): value for name, value in stored.items()}

@@ -38,7 +38,7 @@ class RowSource(Protocol):
 class ArrayRows:
     """An array of numbers in memory."""
 
-    def __init__(self, X: np.ndarray) -> None:
+    def __init__(self, X: Any) -> None:
         self.X = X
 
     @property

@@ -82,7 +82,7 @@ class Learner:
             optimizer.zero_grad(set_to_none=True)
         with precision_for(self.device):
             loss = self.loss(step)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         return loss.detach()
 
     def before_step(self, step: int) -> None:
@@ -182,6 +182,9 @@ class Run:
         self.step = 0
         self.n_rescues = 0
         self.best, self.age = math.inf, 0  # the lowest held-out error, and checks since
+        self.sums: torch.Tensor | None  # of the loss's terms, since the last rescue
+        self.n_summed: int
+        self.told: tuple[float, int]  # the sum and the steps at the last check
         self._start_optimizers()
         self._start_sums()
         self._keep()
@@ -268,9 +271,7 @@ class Run:
         self.schedules = [schedule for schedule in schedules if schedule is not None]
 
     def _start_sums(self) -> None:
-        self.sums: torch.Tensor | None = None
-        self.n_summed = 0
-        self.told: tuple[float, int] = 0.0, 0  # the sum and the steps at the last check
+        self.sums, self.n_summed, self.told = None, 0, (0.0, 0)
 
     def _keep(self) -> None:
         self.kept = copy.deepcopy(self.learner.learned_state())
