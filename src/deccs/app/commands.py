@@ -26,7 +26,7 @@ from deccs.app.output import INTERRUPTED, UNEXPECTED, Voice, plain_errors, told_
 from deccs.app.request import FitOptions, estimator, fit_options
 from deccs.app.run_folder import RunError
 from deccs.data.tables import Table, read_like, read_table
-from deccs.data.tables.source import listed
+from deccs.data.tables.raw import listed
 from deccs.datasets.sources import SOURCES
 from deccs.datasets.store import cache_folder, file_at_hand
 from deccs.display import Display

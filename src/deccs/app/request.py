@@ -15,7 +15,7 @@ from sklearn.cluster import HDBSCAN, Birch, BisectingKMeans
 
 from deccs import DECCS, Pretraining
 from deccs.app.run_folder import RunError
-from deccs.data.tables.reading import MISSING_CHOICES
+from deccs.data.tables.missing import MISSING_CHOICES
 from deccs.members.default import Member, default_members
 
 SCALES = ("auto", "global", "columns", "none")

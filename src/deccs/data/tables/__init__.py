@@ -1,9 +1,12 @@
 """Files as tables: CSV, TSV, Parquet, Feather, .npy, .npz and folders of images -> numbers, names and ids.
 
 ``read_table`` chooses the columns for a fit; ``read_like`` reads another file the way a fitted model needs it.
+``@reader(".ending")`` adds a format.
 """
 
+from deccs.data.tables import arrays, columnar, delimited, images  # each registers its endings
+from deccs.data.tables.raw import RawTable, TableError
+from deccs.data.tables.readers import reader
 from deccs.data.tables.reading import Table, read_like, read_table
-from deccs.data.tables.source import TableError
 
-__all__ = ["Table", "TableError", "read_like", "read_table"]
+__all__ = ["RawTable", "Table", "TableError", "read_like", "read_table", "reader"]

@@ -8,28 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from deccs.data.tables.source import Source, TableError, check_names
+from deccs.data.tables.raw import RawTable, TableError, check_names
+from deccs.data.tables.readers import reader
 
 
-def read_columnar(path: Path, *, as_text: Collection[str] = ()) -> Source:
+@reader(".parquet", ".pq", ".feather", ".arrow")
+def read_columnar(path: Path, *, as_text: Collection[str] = ()) -> RawTable:
     table = read_arrow(path)
     names = tuple(table.column_names)
     check_names(path, names)
     numbers = np.full((table.num_rows, len(names)), np.nan)
-    texts, reasons = {}, {}
+    texts: dict[str, np.ndarray] = {}
+    reasons: dict[str, str] = {}
     for place, name in enumerate(names):
         column = table.column(place)
-        reason = "ids" if name in as_text else why_no_number(column.type)
+        reason = "ids" if name in as_text else reason_for_text(column.type)
         if reason is None:
-            numbers[:, place] = (
-                column.cast("float64").to_numpy(zero_copy_only=False)
-                if column.null_count == 0
-                else column.cast("float64").fill_null(np.nan).to_numpy(zero_copy_only=False)
-            )
+            values = column.cast("float64").fill_null(np.nan)
+            numbers[:, place] = values.to_numpy(zero_copy_only=False)
         else:
-            values = ["" if value is None else str(value) for value in column.to_pylist()]
-            texts[name], reasons[name] = np.array(values, dtype=object), reason
-    return Source(names, numbers, texts=texts, reasons=reasons)
+            cells = ["" if value is None else str(value) for value in column.to_pylist()]
+            texts[name], reasons[name] = np.array(cells, dtype=object), reason
+    return RawTable(names, numbers, texts=texts, reasons=reasons)
 
 
 def read_arrow(path: Path) -> Any:
@@ -46,20 +46,16 @@ def read_arrow(path: Path) -> Any:
         return feather.read_table(path)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise TableError(
-            f"{path} cannot be read: {error}. Is it whole, and is its ending right?"
+            f"{path} cannot be read: {error}. Check that the file is complete and has the right ending."
         ) from error
 
 
-def why_no_number(kind: Any) -> str | None:
-    """None for numbers and true/false."""
+def reason_for_text(kind: Any) -> str | None:
+    """Why a column of this Arrow type is text to us; None for numbers and booleans."""
     from pyarrow import types
 
-    if (
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-    ):
+    is_number = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    if any(check(kind) for check in is_number):
         return None
     if types.is_temporal(kind):
         return "dates"

@@ -1,6 +1,6 @@
-"""CSV and TSV with the standard library, in blocks of rows: text lives only for a block, numbers stay.
+"""CSV and TSV with the standard library, in blocks of rows: only numbers are kept after a block is parsed.
 
-Memory is bounded before anything is believed about the file: no line may be longer than ``MAX_LINE``.
+Nothing in the file can make memory grow without bound: a line may not be longer than ``MAX_LINE``.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from typing import TextIO
 
 import numpy as np
 
-from deccs.data.tables.source import Source, TableError, check_names, position_names
+from deccs.data.tables.raw import RawTable, TableError, check_names, position_names
+from deccs.data.tables.readers import reader
 
 MAX_LINE = 10 * 2**20  # characters
-SAMPLE = 200  # lines that decide on delimiter, decimal mark and header
+SAMPLE = 200  # lines that delimiter, decimal mark and header are guessed from
 BLOCK = 1_000  # rows
 DELIMITERS = ("\t", ";", ",")  # in this order: 1,5;2,5 has commas as regularly as semicolons
 MISSING = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none", "?"))
 TRUTH = {"true": 1.0, "false": 0.0}
-SWAP_MARKS = str.maketrans(",.", ".,")  # with decimal commas, 1.5 must not pass for a number
+SWAP_MARKS = str.maketrans(",.", ".,")  # with decimal commas, 1.5 is not a number
 DECIMAL_COMMA, DECIMAL_POINT = re.compile(r"[+-]?\d+,\d+"), re.compile(r"[+-]?\d*\.\d+")
 DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ].*)?")
 OTHER_FORMATS = {
@@ -41,7 +42,7 @@ OTHER_FORMATS = {
 
 @dataclass(frozen=True)
 class Dialect:
-    """What the first lines tell of a file."""
+    """The format of a file, guessed from its first lines."""
 
     delimiter: str
     decimal: str
@@ -49,23 +50,24 @@ class Dialect:
     width: int  # fields of the first record
 
 
+@reader(".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
 def read_delimited(
     path: Path,
     *,
     encoding: str = "utf-8",
     header: bool | None = None,
     as_text: Collection[str] = (),
-) -> Source:
-    """All columns of a CSV or TSV file. Those in ``as_text`` are not taken for numbers, whatever they hold."""
+) -> RawTable:
+    """Read all columns of a CSV or TSV file. Those in ``as_text`` are text, whatever they hold."""
     text = dict.fromkeys(as_text, "ids")
     with open_text(path, encoding) as file:
         try:
             while True:
-                source, turned = parse(path, file, header, text)
-                if not turned:
-                    return source
-                # Numbers at first and a word further down: once more, to have that column as it is written.
-                text |= turned
+                raw, late_text = parse(path, file, header, text)
+                if not late_text:
+                    return raw
+                # Numbers at first and a word further down: read again, to get that column as it is written.
+                text |= late_text
                 file.seek(0)
         except UnicodeDecodeError as error:
             raise wrong_encoding(path, encoding) from error
@@ -76,70 +78,72 @@ def open_text(path: Path, encoding: str) -> TextIO:
         name = codecs.lookup(encoding).name
     except LookupError as error:
         raise TableError(
-            f"--encoding {encoding} is not known. Give one such as utf-8, cp1252 or utf-16."
+            f"Unknown --encoding {encoding}. Give one such as utf-8, cp1252 or utf-16."
         ) from error
     with path.open("rb") as file:
         head = file.read(8192)
     if not head.strip():
-        raise TableError(f"{path} is empty. Give a table with a row per line.")
-    for magic, what in OTHER_FORMATS.items():
+        raise TableError(f"{path} is empty. Give a table with one row per line.")
+    for magic, file_format in OTHER_FORMATS.items():
         if head.startswith(magic):
             raise TableError(
-                f"{path} is {what}, not text. Give it the ending that belongs to it, or unpack it."
+                f"{path} is {file_format}, not text. Give it the right ending, or unpack it."
             )
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and name == "utf-8":
         raise TableError(f"{path} is UTF-16. Add --encoding utf-16.")
     if b"\0" in head and not name.startswith(("utf-16", "utf-32")):
         raise TableError(
-            f"{path} is no text: there is a zero byte at position {head.index(0)}. Give a CSV or TSV "
+            f"{path} is not text: there is a zero byte at position {head.index(0)}. Give a CSV or TSV "
             "file; if it is UTF-16 text, add --encoding utf-16."
         )
     return path.open(encoding="utf-8-sig" if name == "utf-8" else name, newline="")
 
 
 class Lines:
-    """The lines of a file, none longer than ``MAX_LINE``; those read ahead can be handed back."""
+    """The lines of a file, none longer than ``MAX_LINE``; lines read ahead can be put back."""
 
     def __init__(self, path: Path, file: TextIO) -> None:
-        self.path, self.file, self.number, self.waiting = path, file, 0, deque[str]()
+        self.path, self.file = path, file
+        self.number = 0  # of the line read last, from 1
+        self.put_aside = deque[str]()
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        line = self.waiting.popleft() if self.waiting else self.file.readline(MAX_LINE + 1)
+        line = self.put_aside.popleft() if self.put_aside else self.file.readline(MAX_LINE + 1)
         if not line:
             raise StopIteration
         self.number += 1
         if len(line) > MAX_LINE:
             raise TableError(
-                f"{self.path}: line {self.number} is longer than {MAX_LINE // 2**20} MB. No table has "
-                "such lines; give a file with a row per line."
+                f"{self.path}: line {self.number} is longer than {MAX_LINE // 2**20} MB. Give a file "
+                "with one row per line."
             )
         return line
 
-    def hand_back(self, lines: Sequence[str]) -> None:
-        self.waiting.extendleft(reversed(lines))
+    def put_back(self, lines: Sequence[str]) -> None:
+        self.put_aside.extendleft(reversed(lines))
         self.number -= len(lines)
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some rows; columns are known by their place."""
+    """Some rows; columns are identified by their position."""
 
     numbers: np.ndarray  # (n_rows, n_columns), NaN where missing or text
     texts: dict[int, list[str]]  # place -> (n_rows,) cells
-    reasons: dict[int, str]  # place -> why it is text, where that was not known before
+    reasons: dict[int, str]  # place -> why it is text, for columns that were not text before
 
 
 def parse(
     path: Path, file: TextIO, header: bool | None, as_text: Mapping[str, str]
-) -> tuple[Source, dict[str, str]]:
+) -> tuple[RawTable, dict[str, str]]:
     """The columns, and those (with the reason) that turned out to be text only after blocks of numbers."""
     lines = Lines(path, file)
     first = list(islice(lines, SAMPLE))
     dialect = dialect_of(path, first, header)
-    lines.hand_back(first)
+    lines.put_back(first)
     names = position_names(dialect.width)
     if dialect.header:
         _, opening = records_of(lines, 1, dialect)[0]
@@ -150,35 +154,38 @@ def parse(
 
     texts: dict[int, list[str]] = {place: [] for place, name in enumerate(names) if name in as_text}
     reasons = {place: as_text[names[place]] for place in texts}
-    turned: dict[str, str] = {}
+    late_text: dict[str, str] = {}
     blocks: list[np.ndarray] = []
     while ahead := list(islice(lines, BLOCK)):
         block = fast_block(ahead, texts, dialect)
         if block is None:
-            lines.hand_back(ahead)
+            lines.put_back(ahead)
             block = careful_block(records_of(lines, len(ahead), dialect), texts, dialect)
         if blocks:
-            turned |= {names[place]: reason for place, reason in block.reasons.items()}
+            late_text |= {names[place]: reason for place, reason in block.reasons.items()}
         reasons |= block.reasons
         for place, cells in block.texts.items():
             texts.setdefault(place, []).extend(cells)
         blocks.append(block.numbers)
     if not sum(map(len, blocks)):
         raise TableError(
-            f"{path} has a header and no rows below it. Give at least two rows, "
+            f"{path} has a header but no rows. Give at least two rows, "
             "or --no-header if the first line is data."
         )
     columns = (
         {}
-        if turned
+        if late_text
         else {names[place]: np.array(cells, dtype=object) for place, cells in texts.items()}
     )
-    told = {names[place]: reason for place, reason in reasons.items()}
-    return Source(names, joined(blocks), dialect.header, columns, told), turned
+    named_reasons = {names[place]: reason for place, reason in reasons.items()}
+    raw = RawTable(
+        names, joined(blocks), has_names=dialect.header, texts=columns, reasons=named_reasons
+    )
+    return raw, late_text
 
 
 def fast_block(lines: Sequence[str], text: Collection[int], dialect: Dialect) -> Block | None:
-    """Rows by numpy's own parser, if nothing is missing, quoted or out of place in them; else None."""
+    """Rows by NumPy's parser; None if a value is missing, quoted or out of place."""
     if dialect.decimal != "." or any('"' in line for line in lines):
         return None
     runs = [
@@ -228,25 +235,24 @@ def careful_block(
 
 
 def records_of(lines: Lines, n_lines: int, dialect: Dialect) -> list[tuple[int, list[str]]]:
-    """(line number, fields) of the records in the next lines, more if a quoted text goes on; no blank lines."""
+    """(line number, fields) of the next records without blank lines: ``n_lines`` lines, more if quoted text goes on."""
     before = lines.number
-    reader = csv.reader(lines, delimiter=dialect.delimiter, strict=True, skipinitialspace=True)
+    parser = csv.reader(lines, delimiter=dialect.delimiter, strict=True, skipinitialspace=True)
     records: list[tuple[int, list[str]]] = []
     try:
-        while reader.line_num < n_lines and (record := next(reader, None)) is not None:
+        while parser.line_num < n_lines and (record := next(parser, None)) is not None:
             if not record:
-                n_lines += not records  # the header may stand below blank lines
+                n_lines += not records  # blank lines may come before the header
                 continue
             if len(record) != dialect.width:
                 raise TableError(
-                    f"{lines.path}: line {lines.number} has {len(record)} fields, the first has {dialect.width}. "
-                    f"Correct that line; text that holds a {dialect.delimiter!r} needs quotes."
+                    f"{lines.path}: line {lines.number} has {len(record)} fields, the first line has "
+                    f"{dialect.width}. Correct that line; text that contains {dialect.delimiter!r} must be quoted."
                 )
             records.append((lines.number, record))
     except csv.Error as error:
         raise TableError(
-            f"{lines.path}: line {before + reader.line_num}: {error}. Look for a quote that is not "
-            "closed."
+            f"{lines.path}: line {before + parser.line_num}: {error}. Look for an unclosed quote."
         ) from error
     return records
 
@@ -273,7 +279,7 @@ def dialect_of(path: Path, lines: Sequence[str], header: bool | None) -> Dialect
         delimiter = regular[0] if regular else widest
     records = parsed[delimiter]
     if not records:
-        raise TableError(f"{path} is empty. Give a table with a row per line.")
+        raise TableError(f"{path} is empty. Give a table with one row per line.")
     cells = [cell.strip() for record in records for cell in record]
     decimal = "."
     if (
@@ -294,13 +300,12 @@ def sample_records(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     records = [
         record for record in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if record
     ]
-    return (
-        records[:-1] if len(lines) == SAMPLE and len(records) > 1 else records
-    )  # the last may go on beyond
+    cut_short = len(lines) == SAMPLE and len(records) > 1  # the last record may go on
+    return records[:-1] if cut_short else records
 
 
 def has_header(records: Sequence[Sequence[str]], decimal: str) -> bool:
-    """Whether the first record names the columns: a word above numbers, or nothing but different words.
+    """Whether the first record names the columns: a word above numbers, or only distinct words.
 
     >>> has_header([["id", "1"], ["7", "0.5"]], "."), has_header([["ann", "1"], ["bob", "2"]], ".")
     (True, False)
@@ -315,12 +320,12 @@ def has_header(records: Sequence[Sequence[str]], decimal: str) -> bool:
 
 
 def numbers_of(cells: Sequence[str], decimal: str) -> np.ndarray | None:
-    """(n,) with NaN for what is missing; None if one of them is no number.
+    """(n,) with NaN for missing values; None if a cell is not a number.
 
     >>> numbers_of(("1", "NA", "2.5"), "."), numbers_of(("1", "one"), ".")
     (array([1. , nan, 2.5]), None)
     """
-    if decimal == "." and "_" not in "".join(cells):  # Python takes 2020_01 for a number
+    if decimal == "." and "_" not in "".join(cells):  # Python reads 2020_01 as a number
         try:
             return np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
         except ValueError:
@@ -352,7 +357,7 @@ def reason_for_text(line_numbers: Sequence[int], cells: Sequence[str], decimal: 
 
 
 def joined(blocks: list[np.ndarray]) -> np.ndarray:
-    """One table of all blocks, which are given up one by one so that memory does not double."""
+    """One array of all blocks; each block is freed once copied, so that memory does not double."""
     table = np.empty((sum(map(len, blocks)), blocks[0].shape[1]))
     end = len(table)
     while blocks:
@@ -363,7 +368,7 @@ def joined(blocks: list[np.ndarray]) -> np.ndarray:
 
 
 def wrong_encoding(path: Path, encoding: str) -> TableError:
-    """Says where: the decoder itself only knows the place within what it had read."""
+    """An error with the position in the file: the decoder knows only the position in its buffer."""
     decoder = codecs.getincrementaldecoder(encoding)()
     done, line = 0, 1
     with path.open("rb") as file:

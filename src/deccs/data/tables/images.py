@@ -1,4 +1,4 @@
-"""A folder of images as a table: a row per image, a column per pixel, in shades of gray."""
+"""A folder of images as a table: one row per image, one column per pixel, in grayscale."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from deccs.data.tables.source import Source, TableError, listed, pixel_names
+from deccs.data.tables.raw import RawTable, TableError, listed, pixel_names
+from deccs.data.tables.readers import FOLDER, reader
 
-ENDINGS = frozenset(
+IMAGE_ENDINGS = frozenset(
     (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 )
-DEEP_MODES = (
-    "I",
-    "F",
-    "I;16",
-    "I;16B",
-    "I;16L",
-)  # more than 256 shades: Pillow would cut them off at 255
+# More than 256 shades of gray: Pillow's conversion would cut them off at 255.
+DEEP_MODES = ("I", "F", "I;16", "I;16B", "I;16L")
 
 
-def read_images(folder: Path) -> Source:
+@reader(FOLDER)
+def read_images(folder: Path) -> RawTable:
     """All images below the folder, in the order of their names, which are their ids."""
     files = sorted(
         path
@@ -29,12 +26,14 @@ def read_images(folder: Path) -> Source:
         if path.is_file()
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     )
-    images = [path for path in files if path.suffix.lower() in ENDINGS]
-    others = [path.relative_to(folder) for path in files if path.suffix.lower() not in ENDINGS]
+    images = [path for path in files if path.suffix.lower() in IMAGE_ENDINGS]
+    others = [
+        path.relative_to(folder) for path in files if path.suffix.lower() not in IMAGE_ENDINGS
+    ]
     if not images:
         raise TableError(
-            f"{folder} holds no images, only {listed(others) or 'nothing'}. "
-            f"Give a folder of images ({' '.join(sorted(ENDINGS))}) or a table."
+            f"{folder} has no images, only {listed(others) or 'nothing'}. "
+            f"Give a folder of images ({' '.join(sorted(IMAGE_ENDINGS))}) or a table."
         )
     first = gray(images[0])
     table = np.empty((len(images), first.size), dtype=np.float32)
@@ -43,26 +42,26 @@ def read_images(folder: Path) -> Source:
         if image.shape != first.shape:
             raise TableError(
                 f"The images in {folder} differ in size: {images[0].name} is {size(first)}, {path.name} "
-                f"is {size(image)} (width x height). Bring them to one size."
+                f"is {size(image)} (width x height). Resize them."
             )
         table[row] = image.ravel()
     names = [path.relative_to(folder) for path in images]
     parents = np.array([name.parent.as_posix() for name in names], dtype=object)
-    notes = (f"{len(others)} files are no images: {listed(others)}.",) if others else ()
+    notes = (f"{len(others)} files are not images: {listed(others)}.",) if others else ()
     height, width = first.shape
-    return Source(
+    return RawTable(
         pixel_names(height, width),
         table,
-        beside={"folder": parents} if len(set(parents)) > 1 else {},
+        extras={"folder": parents} if len(set(parents)) > 1 else {},
         image_shape=(height, width),
-        chosen=True,
+        all_features=True,
         notes=notes,
         ids=np.array([name.as_posix() for name in names], dtype=object),
     )
 
 
 def gray(path: Path) -> Any:
-    """(height, width) shades of gray."""
+    """(height, width) gray values."""
     try:
         from PIL import Image
     except ImportError as error:

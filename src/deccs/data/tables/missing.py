@@ -1,0 +1,74 @@
+"""Missing values: refused, dropped with their row, or replaced by the column's mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deccs.data.source import each_block, source_of
+from deccs.data.tables.raw import TableError, listed
+
+MISSING_CHOICES = ("error", "drop", "mean")
+
+
+@dataclass(frozen=True, eq=False)
+class Complete:
+    """The values after missing ones were dealt with."""
+
+    values: np.ndarray  # (n_rows, n_features), NaN only in rows that are not kept
+    kept: np.ndarray  # (n_rows,) False where a row is dropped
+    means: tuple[float, ...]  # (n_features,) of the values that are not missing
+    notes: tuple[str, ...] = ()
+
+
+def complete(
+    path: object,
+    values: np.ndarray,
+    names: Sequence[str],
+    missing: str,
+    means: Sequence[float] | None = None,
+) -> Complete:
+    """Deal with missing values as ``missing`` says; ``means`` are used instead of the file's."""
+    if missing not in MISSING_CHOICES:
+        raise TableError(f"--missing must be one of {', '.join(MISSING_CHOICES)}, got {missing!r}.")
+    n_rows, n_features = values.shape
+    totals = np.zeros(n_features)
+    n_missing, n_infinite = np.zeros(n_features, int), np.zeros(n_features, int)
+    kept = np.ones(n_rows, dtype=bool)
+    for place, block in each_block(source_of(values)):
+        is_missing = np.isnan(block)
+        n_missing += is_missing.sum(0)
+        n_infinite += np.isinf(block).sum(0)
+        totals += np.where(np.isfinite(block), block, 0).sum(0)
+        kept[place] = ~is_missing.any(1)
+    if n_infinite.any():
+        raise TableError(f"{path} has infinite values: {counts(names, n_infinite)}. Replace them.")
+    file_means = tuple(float(mean) for mean in totals / np.maximum(n_rows - n_missing, 1))
+    if kept.all():
+        return Complete(values, kept, file_means)
+    per_column = counts(names, n_missing)
+    if missing == "error":
+        raise TableError(
+            f"{path} has missing values in {(~kept).sum()} of {n_rows} rows: {per_column}. "
+            "Choose --missing drop to leave these rows without a label or --missing mean to fill in the "
+            "column's mean, or leave columns out with --columns."
+        )
+    if missing == "drop":
+        note = (
+            f"{(~kept).sum()} of {n_rows} rows have missing values and get no label: {per_column}."
+        )
+        return Complete(values, kept, file_means, (note,))
+    if means is None and (n_missing == n_rows).any():
+        empty = [name for name, count in zip(names, n_missing, strict=True) if count == n_rows]
+        raise TableError(
+            f"{path}: columns without any value have no mean: {listed(empty)}. Leave them out."
+        )
+    filled = np.where(np.isnan(values), file_means if means is None else np.asarray(means), values)
+    note = f"{n_missing.sum()} missing values are filled with their column's mean: {per_column}."
+    return Complete(filled, np.ones(n_rows, dtype=bool), file_means, (note,))
+
+
+def counts(names: Sequence[str], numbers: np.ndarray) -> str:
+    return listed(f"{name} {number}" for name, number in zip(names, numbers, strict=True) if number)
