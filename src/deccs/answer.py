@@ -34,3 +34,13 @@ class Answer:
             axis = 1 if field.name == "members" else 0
             whole[field.name] = None if arrays[0] is None else np.concatenate(arrays, axis=axis)
         return cls(**whole)  # type: ignore[arg-type]
+
+    def rows(self, index: np.ndarray) -> Answer:
+        """The answer for the rows at these places, in their order."""
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Answer(
+            **{
+                name: None if part is None else part[:, index] if name == "members" else part[index]
+                for name, part in parts.items()
+            }
+        )

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import torch
 from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
-from deccs.consensus.fuzzy import check_clusters
+from deccs.answer import Answer
+from deccs.base import Fit
+from deccs.checks import whole
 from deccs.consensus.partitions import DistinctRows, distinct_rows
-from deccs.consensus.projections import check_at_least
-from deccs.data.inputs import as_table
-from deccs.data.scaling import Scaler, fit_scaler
-from deccs.data.source import blocks, dense_block, rows_at_once
+from deccs.data.scaling import Scaler
+from deccs.data.source import RowSource, blocks, each_block
 from deccs.deep.base import DeepClustering, first_centers, squared_distances
-from deccs.display import Display
-from deccs.events import Progress, tell
+from deccs.events import NOBODY, Listeners, Progress
 from deccs.labels import NOISE, canonical
-from deccs.seeds import root_seed, seed_for
-from deccs.storage import stored
+from deccs.seeds import reproducible_threads, seed_for
+from deccs.storage import NO_CHECKPOINT, Checkpoint, stored
 
-SAMPLE = (
-    5_000  # points a single k-means sees: enough for its centers, and another ground of diversity
-)
+SAMPLE = 5_000  # points one k-means sees: enough for its centers, and it makes members differ more
+ROWS_AT_ONCE = 1_000
 
 
 @stored
@@ -40,83 +35,92 @@ class Ensemble:
     """The members as centers, which label any point."""
 
     centers: list[np.ndarray]  # per member (n_centers, n_features), scaled
-    numbers: list[
-        np.ndarray
-    ]  # per member (n_centers,) number of the cluster, -1 if no training point is in it
+    # Per member (n_centers,) the number of each center's cluster, -1 if it has no training point.
+    numbers: list[np.ndarray]
 
-    def memberships(self, X: Any, scaler: Scaler) -> Iterator[csr_array]:
+    def memberships(self, source: RowSource, scaler: Scaler) -> Iterator[csr_array]:
         """(n_block, n_all_clusters) of raw rows, new or old, block by block."""
         n_clusters = np.array([numbers.max() + 1 for numbers in self.numbers])
-        for nearest in nearest_centers(X, scaler, self.centers):
-            labels = [numbers[own] for numbers, own in zip(self.numbers, nearest.T, strict=True)]
+        for nearest in nearest_centers(source, scaler, self.centers):
+            labels = [
+                numbers[member_nearest]
+                for numbers, member_nearest in zip(self.numbers, nearest.T, strict=True)
+            ]
             yield membership(np.stack(labels, axis=1), n_clusters)
 
 
 def kmeans_ensemble(
-    X: Any,
+    source: RowSource,
     scaler: Scaler,
     n_members: int,
-    fewest: int,
-    most: int,
+    sizes: tuple[int, int],
     root: int,
-    report: Callable[[int, float], None] = lambda member, error: None,
+    *,
+    stage: str = "base partitions",
+    listeners: Listeners = NOBODY,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> tuple[Ensemble, np.ndarray]:
     """k-means ``n_members`` times, and the base partitions: (n_members, n_points), numbered by first appearance.
 
-    Each has its own sample of the points and its own number of clusters from ``fewest`` to ``most``, which is
-    what makes the members differ ("random parameter selection").
+    Each has its own sample of the points and its own number of clusters, from the least to the
+    greatest of ``sizes``. That makes the members differ ("random parameter selection"). A callback
+    can stop after any member.
     """
-    centers = []
-    for member in range(n_members):
-        own, error = some_centers(X, scaler, fewest, most, seed_for(root, "base partition", member))
-        centers.append(own)
-        report(member + 1, error)
-    nearest = np.concatenate(list(nearest_centers(X, scaler, centers))).T  # (n_members, n_points)
-    base_partitions = np.stack([canonical(own) for own in nearest])
-    numbers = [np.full(len(own), NOISE) for own in centers]
-    for own, raw, labels in zip(numbers, nearest, base_partitions, strict=True):
-        own[raw] = labels
+    centers: list[np.ndarray] = (checkpoint.load("members") or {"centers": []})["centers"]
+    while len(centers) < n_members:
+        seed = seed_for(root, "base partition", len(centers))
+        member_centers, error = centers_of_sample(source, scaler, sizes, seed)
+        centers.append(member_centers)
+        checkpoint.save_at_times("members", lambda: {"centers": centers})
+        listeners.tell("on_progress", Progress(stage, len(centers), n_members, error))
+        if listeners.stopped:
+            break
+    # (n_members, n_points)
+    nearest = np.concatenate(list(nearest_centers(source, scaler, centers))).T
+    base_partitions = np.stack([canonical(member_nearest) for member_nearest in nearest])
+    numbers = [np.full(len(member_centers), NOISE) for member_centers in centers]
+    for member_numbers, member_nearest, labels in zip(
+        numbers, nearest, base_partitions, strict=True
+    ):
+        member_numbers[member_nearest] = labels
     return Ensemble(centers, numbers), base_partitions
 
 
-def some_centers(
-    X: Any, scaler: Scaler, fewest: int, most: int, seed: int
+def centers_of_sample(
+    source: RowSource, scaler: Scaler, sizes: tuple[int, int], seed: int
 ) -> tuple[np.ndarray, float]:
-    """(n_centers, n_features) of one k-means on a sample of the points, and the mean squared distance to them."""
+    """(n_centers, n_features) of one k-means on a sample, and the mean squared distance to them."""
     rng = np.random.default_rng(seed)
-    sample = np.sort(rng.choice(X.shape[0], min(SAMPLE, X.shape[0]), replace=False))
-    n_centers = min(int(rng.integers(fewest, most + 1)), len(sample))
-    block = scaler(dense_block(X, sample)).astype(np.float32)  # (n_sample, n_features)
-    with (
-        warnings.catch_warnings(),
-        threadpool_limits(1, user_api="openmp"),
-    ):  # same bits, as for DECCS
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points
-        kmeans = KMeans(n_centers, n_init=1, max_iter=30, random_state=seed).fit(block)
+    n_points = source.shape[0]
+    sample = np.sort(rng.choice(n_points, min(SAMPLE, n_points), replace=False))
+    n_centers = min(int(rng.integers(sizes[0], sizes[1] + 1)), len(sample))
+    X = scaler(source.read(sample)).astype(np.float32)  # (n_sample, n_features)
+    with warnings.catch_warnings(), reproducible_threads():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than centers
+        kmeans = KMeans(n_centers, n_init=1, max_iter=30, random_state=seed).fit(X)
     return kmeans.cluster_centers_.astype(np.float64), float(kmeans.inertia_) / len(sample)
 
 
-def nearest_centers(X: Any, scaler: Scaler, centers: list[np.ndarray]) -> Iterator[np.ndarray]:
+def nearest_centers(
+    source: RowSource, scaler: Scaler, centers: list[np.ndarray]
+) -> Iterator[np.ndarray]:
     """(n_block, n_members): the nearest of each member's centers, block by block."""
-    stacked = np.concatenate(centers)  # (n_all_centers, d)
-    ends = np.cumsum([len(own) for own in centers])[:-1]
+    stacked = np.concatenate(centers)  # (n_all_centers, n_features)
+    ends = np.cumsum([len(member_centers) for member_centers in centers])[:-1]
     lengths = np.square(stacked).sum(axis=1)
-    for index in blocks(X.shape[0], rows_at_once(max(X.shape[1], len(stacked)))):
-        block = scaler(dense_block(X, index))
-        distances = (
-            lengths - 2 * block @ stacked.T
-        )  # without the length of x, which is the same for all
-        slack = 1e-12 * (np.square(block).sum(axis=1) + lengths.max())
-        yield np.stack(
-            [first_least(own, slack) for own in np.split(distances, ends, axis=1)], axis=1
-        )
+    for _, block in each_block(source, width=len(stacked)):
+        X = scaler(block)
+        distances = lengths - 2 * X @ stacked.T  # less the length of x, which all have in common
+        slack = 1e-12 * (np.square(X).sum(axis=1) + lengths.max())
+        by_member = np.split(distances, ends, axis=1)
+        yield np.stack([first_least(columns, slack) for columns in by_member], axis=1)
 
 
 def first_least(values: np.ndarray, slack: np.ndarray) -> np.ndarray:
-    """The first column within ``slack`` (a number a row) of the row's least.
+    """The first column within ``slack`` (one number per row) of the row's least.
 
-    A product of matrices gives a row another last digit among other rows. A point between two centers
-    must have the same one alone as among thousands.
+    A product of matrices rounds a row differently among other rows. A point between two centers
+    must get the same one alone as among thousands.
 
     >>> first_least(np.array([[3.0, 1 + 1e-15, 1.0]]), slack=np.array([1e-12]))
     array([1])
@@ -137,68 +141,59 @@ def membership(labels: np.ndarray, n_clusters: np.ndarray) -> csr_array:
     return csr_array((np.ones(len(row)), (row, labels[row, member] + first[member])), shape=shape)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EnsembleEmbedding(DeepClustering):
-    """The contract of the deep methods for an embedding of base partitions instead of an autoencoder's.
+    """A deep method on base partitions, where others are on an autoencoder's embedding.
 
-    A method says how many clusters a member has at most (``_most_clusters``), how it learns (``_learn``) and
-    how it embeds memberships (``_embed``). A point is seen through its base labels alone, so points with the
-    same ones are one row, and a new point is embedded like an old one.
+    A method says how many clusters a member has at most (``_most_clusters``), how it learns
+    (``_learn_embedding``) and how it embeds memberships (``_embed``). It sees a point only through
+    its base labels, so points with the same ones are one row, and new points are embedded like old
+    ones.
     """
 
-    n_partitions: int
+    n_partitions: Annotated[int, whole(at_least=1)] = 100
 
-    def fit(self, X: Any, y: object = None) -> Any:
-        """Cluster X many times, learn the embedding, and cluster that. ``y`` is ignored."""
-        X = as_table(self, X, reset=True)
-        self._check(X.shape[0])
-        root = root_seed(self.random_state)
-        self.scaler_ = fit_scaler(X, self.scale)
-        with Display(0) if self.verbose else nullcontext() as display:
-            on_progress = tell(
-                [*(self.callbacks or []), *([display] if display else [])], "on_progress"
-            )
-            stage = f"{type(self).__name__}, base partitions"
-            self.ensemble_, self.base_partitions_ = kmeans_ensemble(
-                X,
-                self.scaler_,
-                self.n_partitions,
-                self.n_clusters,
-                self._most_clusters(X.shape[0]),
-                root,
-                lambda member, error: on_progress(
-                    Progress(stage, member, self.n_partitions, error, math.nan)
-                ),
-            )
-            rows = distinct_rows(self.base_partitions_)
-            Z = self._learn(rows, X, root, on_progress)  # (n_rows, n_components)
+    def _learn(self, fit: Fit) -> None:
+        self.ensemble_, self.base_partitions_ = kmeans_ensemble(
+            fit.source,
+            fit.scaler,
+            self.n_partitions,
+            (self.n_clusters, self._most_clusters(fit.source.shape[0])),
+            fit.root,
+            stage=f"{type(self).__name__}, base partitions",
+            listeners=fit.listeners,
+            checkpoint=fit.checkpoint,
+        )
+        rows = distinct_rows(self.base_partitions_)
+        Z = self._learn_embedding(rows, fit)  # (n_rows, n_components)
         points = torch.from_numpy(Z[rows.row_of]).float()  # (n_points, n_components)
-        self.cluster_centers_ = first_centers(points, self.n_clusters, root).double().numpy()
-        labels = [self._belongs(Z[some]).argmax(axis=1) for some in blocks(len(Z), 1_000)]
-        self.labels_ = np.concatenate(labels)[rows.row_of]
-        return self
+        self.cluster_centers_ = first_centers(points, self.n_clusters, fit.root).double().numpy()
+        self._training_rows = rows, Z
 
-    def _check(self, n_points: int) -> None:
-        check_clusters(self.n_clusters, n_points)
-        check_at_least("n_partitions", self.n_partitions, 1)
+    def _training_answers(self, fit: Fit) -> Iterator[Answer]:
+        """One answer for each distinct row, handed out to its points."""
+        rows, Z = self.__dict__.pop("_training_rows")  # no part of the model
+        parts = [self._answer(Z[place]) for place in blocks(len(Z), ROWS_AT_ONCE)]
+        answer = Answer.joined(parts)  # (n_rows, ...)
+        for place in blocks(len(rows.row_of), ROWS_AT_ONCE):
+            yield answer.rows(rows.row_of[place])
 
     def _most_clusters(self, n_points: int) -> int:
         raise NotImplementedError
 
-    def _learn(
-        self, rows: DistinctRows, X: Any, root: int, on_progress: Callable[[Progress], None]
-    ) -> np.ndarray:
-        """Learn, and give back what ``_embed`` gives for the rows."""
+    def _learn_embedding(self, rows: DistinctRows, fit: Fit) -> np.ndarray:
+        """Learn, and return what ``_embed`` gives for the rows."""
         raise NotImplementedError
 
     def _embed(self, H: csr_array) -> np.ndarray:
         """(n, n_all_clusters) -> (n, n_components) doubles, each row by itself."""
         raise NotImplementedError
 
-    def _embedded(self, X: Any) -> Iterator[np.ndarray]:
-        return (self._embed(H) for H in self.ensemble_.memberships(X, self.scaler_))
+    def _embedded(self, source: RowSource) -> Iterator[np.ndarray]:
+        return (self._embed(H) for H in self.ensemble_.memberships(source, self.scaler_))
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
-        """One for the nearest center: the assignments of k-means are hard."""
+        """1 for the nearest center: the assignments of k-means are hard."""
         return np.eye(self.n_clusters)[squared_distances(Z, self.cluster_centers_).argmin(axis=1)]
 
     @property

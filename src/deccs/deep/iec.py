@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from scipy.linalg import solve
+from scipy.sparse import csr_array
 
+from deccs.base import Fit
+from deccs.checks import share, whole
 from deccs.consensus.partitions import DistinctRows
-from deccs.consensus.projections import check_at_least
 from deccs.deep.base_partitions import EnsembleEmbedding
-from deccs.events import Progress
 
 
 def with_constant(overlaps: np.ndarray, n_points: int) -> np.ndarray:
@@ -27,28 +29,28 @@ def with_constant(overlaps: np.ndarray, n_points: int) -> np.ndarray:
 
 
 def denoising_map(scatter: np.ndarray, noise: float) -> np.ndarray:
-    """W = E[P] E[Q]^-1 (Chen et al. 2012): the linear map that best undoes ``noise`` on average over all noise.
+    """W = E[P] E[Q]^-1 (Chen et al. 2012): the linear map that best undoes ``noise``, averaged over all noise.
 
-    Each column but the last, the constant, is set to 0 with probability ``noise``, independently: as if the
-    ensemble lost that cluster. With x~ the row x so corrupted, Q = sum x~ x~^T and P = sum x x~^T, and their
-    expectations follow from the scatter sum x x^T alone: no noise is drawn and no row is looked at.
+    Each column but the last, the constant, is set to 0 with probability ``noise``, independently,
+    as if the ensemble lost that cluster. With x~ the corrupted row x, Q = sum x~ x~^T and
+    P = sum x x~^T. Their expectations follow from the scatter sum x x^T alone: no noise is drawn,
+    and the rows are not needed.
 
     (D + 1, D + 1) -> (D, D + 1)
 
-    >>> denoising_map(np.array([[4.0, 0.0], [0.0, 4.0]]), noise=0.5)     # 0.5 * 4 / (0.5 * 4): what is left is it
+    >>> denoising_map(np.array([[4.0, 0.0], [0.0, 4.0]]), noise=0.5)  # 0.5 * 4 / (0.5 * 4)
     array([[1., 0.]])
     """
-    kept = np.append(
-        np.full(len(scatter) - 1, 1 - noise), 1.0
-    )  # (D + 1,) chance that a column stays
+    # (D + 1,) the probability that a column stays
+    kept = np.append(np.full(len(scatter) - 1, 1 - noise), 1.0)
     P = scatter * kept
     Q = scatter * np.outer(kept, kept)
-    np.fill_diagonal(Q, np.diag(scatter) * kept)  # a column is kept with itself, or not
+    np.fill_diagonal(Q, np.diag(scatter) * kept)  # one draw, not two, for a column with itself
     return solve(Q, P.T, assume_a="pos").T[:-1]
 
 
 def stacked_maps(scatter: np.ndarray, noise: float, n_layers: int) -> list[np.ndarray]:
-    """From the memberships to each layer: n_layers times (D, D + 1). A layer denoises what the one before gives."""
+    """From the memberships to each layer: n_layers times (D, D + 1). A layer denoises the output of the one before."""
     constant = np.eye(len(scatter))[-1:]
     maps, to_layer = [], np.eye(len(scatter))  # to_layer: (D + 1, D + 1)
     for _ in range(n_layers):
@@ -59,44 +61,46 @@ def stacked_maps(scatter: np.ndarray, noise: float, n_layers: int) -> list[np.nd
 
 
 def principal_part(maps: Sequence[np.ndarray], scatter: np.ndarray, share: float) -> np.ndarray:
-    """(D, n_components) B: rows of H B lie to one another as those of all layers side by side, to 1 - ``share``.
+    """B, (D, n_components): rows of H B are as far apart as those of all layers side by side.
 
-    The layers side by side have n_layers * D columns, most of them next to constant. Distances are all
-    k-means looks at, so their principal components will do, and those follow from D x D matrices.
+    The components hold ``share`` of the variance. The layers side by side have n_layers * D columns,
+    most of them nearly constant. k-means looks only at distances, so their principal components
+    will do, and those follow from D x D matrices.
     """
-    gram = sum(
-        weights[:, :-1].T @ weights[:, :-1] for weights in maps
-    )  # (D, D); shifts change nothing
+    # (D, D); without the constant, since shifts do not change distances
+    gram = sum(weights[:, :-1].T @ weights[:, :-1] for weights in maps)
     values, vectors = np.linalg.eigh(gram)
     root = vectors * np.sqrt(np.maximum(values, 0))  # (D, D), root root^T = gram
     mean = scatter[:-1, -1] / scatter[-1, -1]
     covariance = scatter[:-1, :-1] / scatter[-1, -1] - np.outer(mean, mean)  # of H, (D, D)
-    variances, directions = np.linalg.eigh(root.T @ covariance @ root)  # rising
+    variances, directions = np.linalg.eigh(root.T @ covariance @ root)  # ascending
     variances, directions = np.maximum(variances[::-1], 0), directions[:, ::-1]
     enough = np.searchsorted(np.cumsum(variances), share * variances.sum()) + 1
     return root @ directions[:, :enough]
 
 
-class IEC(EnsembleEmbedding):
+@dataclass(eq=False, repr=False, kw_only=True)
+class IEC(EnsembleEmbedding, method="IEC"):
     """Infinite ensemble clustering: k-means on base partitions that a marginalized autoencoder has denoised.
 
-    Many k-means with random numbers of clusters label the raw data. The one-hot labels side by side are the
-    input of a denoising autoencoder whose noise takes clusters away; since it is linear, the weights for
-    infinitely many noisy copies, that is for an ensemble without end, are known in closed form. k-means on
-    its stacked layers gives the clusters. All that is held of the points are sparse labels.
+    Many k-means with random numbers of clusters label the raw data. Their one-hot labels side by
+    side are the input of a denoising autoencoder whose noise removes clusters. It is linear, so the
+    weights for infinitely many noisy copies, which is an infinite ensemble, have a closed form.
+    k-means on its stacked layers gives the clusters. Only sparse labels of the points are held.
 
     Parameters
     ----------
     n_clusters : int, default=8
     n_partitions : int, default=100
-        Base partitions. Their numbers of clusters are drawn from n_clusters to twice that. Memory and time of
-        the closed form grow with the square and the cube of all clusters together, some 150 * n_clusters.
+        Base partitions. Their numbers of clusters are drawn from n_clusters to twice that. Memory
+        and time of the closed form grow with the square and the cube of the number of all clusters,
+        which is about 150 * n_clusters.
     noise : float between 0 and 1, default=0.2
-        Chance that a cluster is taken away.
+        Probability that a cluster is removed.
     n_layers : int, default=5
         Maps on top of each other; k-means sees all of them side by side.
     scale, random_state, verbose, callbacks
-        As for :class:`deccs.DECCS`; callbacks get ``on_progress``.
+        As for :class:`deccs.DECCS`.
 
     Attributes
     ----------
@@ -108,8 +112,9 @@ class IEC(EnsembleEmbedding):
 
     Notes
     -----
-    ``predict`` asks the base partitions' centers for the labels of a new point, and embeds them with the
-    same map. The embedding keeps the principal components with 99.9 % of the variance of all layers.
+    ``predict`` labels a new point by the centers of the base partitions, and embeds these labels
+    with the same map. The embedding keeps the principal components with 99.9 % of the variance of
+    all layers.
 
     Examples
     --------
@@ -120,44 +125,18 @@ class IEC(EnsembleEmbedding):
     ((120,), True)
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_partitions: int = 100,
-        noise: float = 0.2,
-        n_layers: int = 5,
-        scale: str | None = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-        callbacks: Sequence[Any] | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_partitions = n_partitions
-        self.noise = noise
-        self.n_layers = n_layers
-        self.scale = scale
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-
-    def _check(self, n_points: int) -> None:
-        super()._check(n_points)
-        check_at_least("n_layers", self.n_layers, 1)
-        if isinstance(self.noise, bool | str) or not 0 < self.noise < 1:
-            raise ValueError(f"noise is a chance between 0 and 1, got {self.noise!r}.")
+    noise: Annotated[float, share()] = 0.2
+    n_layers: Annotated[int, whole(at_least=1)] = 5
 
     def _most_clusters(self, n_points: int) -> int:
         return 2 * self.n_clusters
 
-    def _learn(
-        self, rows: DistinctRows, X: Any, root: int, on_progress: Callable[[Progress], None]
-    ) -> np.ndarray:
+    def _learn_embedding(self, rows: DistinctRows, fit: Fit) -> np.ndarray:
         scatter = with_constant(rows.overlaps, len(rows.row_of))  # (D + 1, D + 1)
-        self.components_ = principal_part(
-            stacked_maps(scatter, self.noise, self.n_layers), scatter, share=0.999
-        )
+        maps = stacked_maps(scatter, self.noise, self.n_layers)
+        self.components_ = principal_part(maps, scatter, share=0.999)
         return self._embed(rows.membership)
 
-    def _embed(self, H: Any) -> np.ndarray:
-        return H @ self.components_
+    def _embed(self, H: csr_array) -> np.ndarray:
+        Z: np.ndarray = H @ self.components_
+        return Z
