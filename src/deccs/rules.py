@@ -78,6 +78,12 @@ def default_deep_steps(n_points: int, batch_size: int) -> int:
     return min(4_000, max(1_000, 30 * math.ceil(n_points / batch_size)))
 
 
+@auto("SpectralNet.n_steps", "SpectralNet.siamese_steps")
+def default_spectral_steps() -> int:
+    """1,500 steps; the graph has at most ``sample_size`` points, so large data needs no more."""
+    return 1_500
+
+
 @auto("DEC.learning_rate", "DCN.learning_rate", "DeepECT.learning_rate")
 def default_rate(network: nn.Module) -> float:
     """Adam's rate: 0.001 for a tiny network, 0.0001 for larger ones.
