@@ -177,9 +177,9 @@ def test_a_data_set_that_is_not_in_the_users_folder_comes_from_the_cache(
     assert load("pendigits").n == 3
 
 
-def test_users_folder_that_is_none(cache, monkeypatch, tmp_path):
+def test_a_users_folder_that_does_not_exist(cache, monkeypatch, tmp_path):
     monkeypatch.setenv("DECCS_DATA", str(tmp_path / "absent"))
-    with pytest.raises(DatasetError, match="DECCS_DATA is set to .*absent', which is no folder"):
+    with pytest.raises(DatasetError, match="DECCS_DATA is set to .*absent', which is not a folder"):
         load("synth")
 
 

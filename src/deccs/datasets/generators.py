@@ -22,15 +22,15 @@ def make_synth(n_per_cluster: int = 500, random_state: RandomState = 0) -> Array
     and (1, 0.5) with radial noise 0.04, and blobs at (2, 0.75) and (2, 1) with 0.02 and 0.045.
     """
     moon = _arc(n_per_cluster, 0, np.pi)
-    still = np.zeros((n_per_cluster, 2))
-    clusters = [moon, (1, 0.5) - moon, still + np.array([2, 0.75]), still + np.array([2, 1])]
+    origin = np.zeros((n_per_cluster, 2))
+    clusters = [moon, (1, 0.5) - moon, origin + np.array([2, 0.75]), origin + np.array([2, 1])]
     return _scatter(clusters, noise=[0.04, 0.04, 0.02, 0.045], random_state=random_state)
 
 
 def make_rings(
     n_per_cluster: int = 500, inner: float = 0.5, noise: float = 0.04, random_state: RandomState = 0
 ) -> Arrays:
-    """Two rings around one common center (Fig. 4): their cluster centers are the same point."""
+    """Two concentric rings (Fig. 4), so that both clusters have the same center."""
     ring = _arc(n_per_cluster, 0, 2 * np.pi, endpoint=False)
     return _scatter([ring, inner * ring], noise=[noise, noise], random_state=random_state)
 
@@ -40,9 +40,10 @@ def make_nonlinear(
 ) -> Arrays:
     """Two nested half rings that no line separates (Fig. 9).
 
-    Both are symmetric about the same axis, and k-means and a Gaussian mixture cut along that axis, so they do
-    no better than chance. Spectral clustering on neighbors and single linkage follow the gap between them.
-    With a smaller inner ring the two no longer cut there in every embedding, with a larger one the gap is too narrow.
+    Both are symmetric about the same axis. k-means and a Gaussian mixture cut along that axis, so they do no better
+    than chance; spectral clustering on neighbors and single linkage follow the gap between the half rings. With a
+    smaller inner ring, k-means and the mixture no longer cut along the axis in every embedding; with a larger one
+    the gap is too narrow.
     """
     arc = _arc(n_per_cluster, 0, np.pi)
     return _scatter([arc, inner * arc], noise=[noise, noise], random_state=random_state)

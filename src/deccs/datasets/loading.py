@@ -11,18 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deccs.datasets import store
-from deccs.datasets.sources import SOURCES, Source, content_sha256
+from deccs.datasets.sources import SOURCES, DatasetSource, content_sha256
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
+    """A data set with its true labels, and where it came from."""
+
     name: str
     X: NDArray[np.float32] = field(repr=False)  # (n, d)
     y: NDArray[np.int64] = field(repr=False)  # (n,), labels from 0; for scoring only
     n: int
     d: int
     k: int  # true number of clusters
-    image_shape: tuple[int, int] | None  # (height, width) of a row, None if it is no image
+    image_shape: tuple[int, int] | None  # (height, width) of a row, None if rows are not images
     source: str  # the file that was read, or the generator
     sha256: str  # of that file, or of the generated arrays
 
@@ -44,19 +46,19 @@ def load(
     """Load a data set by name.
 
     Looks for ``<name>.npz`` in the folder DECCS_DATA, then in the cache (DECCS_CACHE, or the user's cache
-    folder), then downloads the public files. SYNTH is never downloaded: without a file it is generated.
+    folder), then downloads the public files. SYNTH is never downloaded: it is generated if there is no file.
 
     Parameters
     ----------
     name : one of ``names()``
-    return_X_y : give the tuple ``(X, y)`` instead of a ``Dataset``
+    return_X_y : return ``(X, y)`` instead of a ``Dataset``
     normalize : scale as in the paper (UCI sets per feature, images by one global mean and standard
-        deviation, SYNTH not at all); False gives the published values as float32
+        deviation, SYNTH not at all); False returns the published values as float32
 
     Raises
     ------
-    ValueError : no such data set
-    DatasetError : the data could not be had; the message says what to do
+    ValueError : there is no such data set
+    DatasetError : the data could not be loaded; the message says what to do
     """
     source = _source(name)
     path = located(name)
@@ -78,7 +80,7 @@ def load(
 
 
 def located(name: str) -> Path | None:
-    """The file of a data set, downloaded if it is not here; None if it is generated."""
+    """The file of a data set, downloaded if necessary; None if the data set is generated."""
     source = _source(name)
     path = store.file_at_hand(name)
     return path if path or source.generate else store.download(name, source)
@@ -95,18 +97,17 @@ def normalize_(X: NDArray[np.float32], scaling: Literal["none", "feature", "glob
     """
     if scaling == "none":
         return
-    # Sums run in float64, but numpy and einsum cast buffer by buffer: no float64 copy of 70,000 images.
+    # Sums run in float64, but NumPy and einsum convert in small buffers: there is no float64 copy of 70,000 images.
     axis, squares = (0, "ij,ij->j") if scaling == "feature" else (None, "ij,ij->")
     constant = np.ptp(X, axis=axis) == 0
     X -= X.mean(axis=axis, dtype=np.float64)
     count = len(X) if scaling == "feature" else X.size
     std = np.sqrt(np.einsum(squares, X, X, dtype=np.float64) / count)
-    X /= np.where(
-        constant, np.inf, std
-    )  # a constant column becomes 0, not its rounding error blown up
+    # A constant column becomes 0 instead of an enlarged rounding error.
+    X /= np.where(constant, np.inf, std)
 
 
-def _source(name: str) -> Source:
+def _source(name: str) -> DatasetSource:
     if name in SOURCES:
         return SOURCES[name]
     close = get_close_matches(str(name).lower(), SOURCES, n=1)

@@ -1,7 +1,7 @@
 """From the published files to ``(X, y)``: train rows, then test rows, values and dtype as published.
 
-Each parser takes the paths of a source's files in the order of the table in ``sources.py``.
-A damaged file ends in an exception of ``DAMAGED``; nothing here guesses.
+Each parser takes the paths of a data set's files in the order of ``sources.toml``.
+A damaged file raises one of ``DAMAGED``; the parsers never guess.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from deccs.datasets.generators import Arrays
 # gzip and bz2 report damage as OSError or EOFError, numpy as ValueError.
 DAMAGED = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
 
-MICE_NO_PROTEIN = ("MouseID", "Genotype", "Treatment", "Behavior", "class")
+MICE_OTHER_COLUMNS = ("MouseID", "Genotype", "Treatment", "Behavior", "class")
 
 
 def parse_idx(paths: Sequence[Path]) -> Arrays:
@@ -41,7 +41,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
         content = file.read()
     if content[:3] != b"\x00\x00\x08":
         raise ValueError(
-            f"{path.name} is no IDX file of unsigned bytes: it starts with {content[:4]!r}"
+            f"{path.name} is not an IDX file of unsigned bytes: it starts with {content[:4]!r}"
         )
     header = 4 + 4 * content[3]
     shape = tuple(int(length) for length in np.frombuffer(content[4:header], dtype=">u4"))
@@ -68,7 +68,7 @@ def parse_pendigits(paths: Sequence[Path]) -> Arrays:
 
 
 def parse_har(paths: Sequence[Path]) -> Arrays:
-    """UCI's zip holds one more zip, and that holds ``X_train.txt``, ``y_train.txt`` and the same for test."""
+    """UCI's zip contains another zip with ``X_train.txt``, ``y_train.txt`` and the same for test."""
     with zipfile.ZipFile(paths[0]) as outer:
         inner = io.BytesIO(outer.read(_member(outer, "UCI HAR Dataset.zip")))
     with zipfile.ZipFile(inner) as archive:
@@ -80,28 +80,29 @@ def parse_har(paths: Sequence[Path]) -> Arrays:
 
 
 def parse_mice(paths: Sequence[Path]) -> Arrays:
-    """UCI's csv: one row a measurement; rows with a missing value are dropped, as in the paper.
+    """UCI's csv, one row per measurement; rows with a missing value are dropped, as in the paper.
 
-    Classes are numbered in the order in which the file shows them, which starts with c-CS-m, c-SC-m.
+    Classes are numbered in the order of the file, starting with c-CS-m, c-SC-m.
     """
     with open(paths[0], newline="", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file))
     if not rows:
         raise ValueError(f"{paths[0].name} has no rows")
-    proteins = [column for column in rows[0] if column not in MICE_NO_PROTEIN]
-    numbers = {label: i for i, label in enumerate(dict.fromkeys(row["class"] for row in rows))}
+    proteins = [column for column in rows[0] if column not in MICE_OTHER_COLUMNS]
+    classes = dict.fromkeys(row["class"] for row in rows)
+    label_of = {name: label for label, name in enumerate(classes)}
     X = np.array([[float(row[protein] or "nan") for protein in proteins] for row in rows])
-    y = np.array([numbers[row["class"]] for row in rows], dtype=np.int64)
+    y = np.array([label_of[row["class"]] for row in rows], dtype=np.int64)
     complete = ~np.isnan(X).any(axis=1)
     return X[complete], y[complete]
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> str:
-    """Full path of the one file called ``name``; the folders around it differ between copies."""
-    found = [member for member in archive.namelist() if PurePosixPath(member).name == name]
-    if len(found) != 1:
-        raise ValueError(f"expected one {name} in the archive, found {len(found)}")
-    return found[0]
+    """Full path of the only file called ``name``; its folders differ between copies."""
+    matches = [member for member in archive.namelist() if PurePosixPath(member).name == name]
+    if len(matches) != 1:
+        raise ValueError(f"expected one {name} in the archive, found {len(matches)}")
+    return matches[0]
 
 
 def _table(archive: zipfile.ZipFile, name: str, delimiter: str | None = None) -> NDArray[Any]:

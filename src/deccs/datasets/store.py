@@ -1,7 +1,7 @@
-"""Where the files are: the user's folder, then the cache, then the public source.
+"""Where a data set is looked for: the user's folder, then the cache, then the public source.
 
-A file in the cache has its sha256 beside it (``mnist.npz`` and ``mnist.npz.sha256``) and is only used when
-the two agree. Files are written under a temporary name, flushed to disk and renamed: nobody sees half of one.
+A file in the cache has its sha256 next to it (``mnist.npz`` and ``mnist.npz.sha256``) and is only used when
+the two agree. Files are written atomically, so a file in the cache is never half written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from requests import RequestException
 
 from deccs.datasets.generators import Arrays
 from deccs.datasets.parsers import DAMAGED
-from deccs.datasets.sources import RemoteFile, Source, content_sha256
+from deccs.datasets.sources import DatasetSource, RemoteFile, content_sha256
 
 logger = logging.getLogger(__name__)
 
@@ -30,17 +30,17 @@ TIMEOUT_SECONDS = 60  # without an answer, not for the whole download
 
 
 class DatasetError(RuntimeError):
-    """A data set could not be had; the message says why and what to do."""
+    """A data set could not be loaded; the message says why and what to do."""
 
 
 def user_file(name: str) -> Path | None:
-    """``<name>.npz`` in the folder that DECCS_DATA names, if there."""
+    """``<name>.npz`` in the folder DECCS_DATA, if it exists."""
     folder = os.environ.get("DECCS_DATA")
     if not folder:
         return None
     if not Path(folder).is_dir():
         raise DatasetError(
-            f"DECCS_DATA is set to {folder!r}, which is no folder. "
+            f"DECCS_DATA is set to {folder!r}, which is not a folder. "
             "Set it to a folder of .npz files with arrays X and y, or unset it."
         )
     path = Path(folder) / f"{name}.npz"
@@ -48,7 +48,7 @@ def user_file(name: str) -> Path | None:
 
 
 def file_at_hand(name: str) -> Path | None:
-    """The user's file, or that of the cache."""
+    """The user's file, or the one in the cache; None if the data set must be downloaded or generated."""
     return user_file(name) or cached_file(name)
 
 
@@ -57,7 +57,7 @@ def cache_folder() -> Path:
 
 
 def cached_file(name: str) -> Path | None:
-    """``<name>.npz`` in the cache, if there and whole."""
+    """``<name>.npz`` in the cache, if it exists and matches its checksum."""
     path = cache_folder() / f"{name}.npz"
     if not path.is_file():
         return None
@@ -65,17 +65,17 @@ def cached_file(name: str) -> Path | None:
         if _sidecar(path).read_text().strip() == file_sha256(path):
             return path
     except OSError:
-        pass  # no checksum beside it: the same as a wrong one
+        pass  # no checksum next to it counts as a wrong one
     logger.warning("%s does not match its checksum and will be downloaded again.", path)
     return None
 
 
-def download(name: str, source: Source) -> Path:
-    """Fetch, decode and check the public files; return the .npz this leaves in the cache."""
+def download(name: str, source: DatasetSource) -> Path:
+    """Download, decode and check the public files; return the resulting .npz in the cache."""
     cache = cache_folder()
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        # The raw files are only on the way: whatever happens, the folder goes.
+        # The raw files are temporary: the folder is removed whatever happens.
         with tempfile.TemporaryDirectory(dir=cache, prefix=f".{name}-") as folder:
             X, y = _decode(
                 name, source, [_fetch(name, source, file, Path(folder)) for file in source.files]
@@ -88,21 +88,21 @@ def download(name: str, source: Source) -> Path:
         reason = "the disk is full" if error.errno == errno.ENOSPC else str(error)
         raise DatasetError(
             f"Could not write data set {name!r} to the cache {cache}: {reason}. Nothing was kept. "
-            f"Make room there, or set DECCS_CACHE to a folder with space. {_by_hand(name, source)}"
+            f"Free some space, or set DECCS_CACHE to a folder with space. {_by_hand(name, source)}"
         ) from error
 
 
-def read(path: Path, source: Source) -> Arrays:
-    """X and y of an .npz, with the columns and labels this source must have.
+def read(path: Path, source: DatasetSource) -> Arrays:
+    """X and y of an .npz file, checked against the source's columns and labels.
 
-    The number of rows is free: a user may bring a part of a data set.
+    The number of rows is not checked: a user's file may hold part of a data set.
     """
     try:
         with np.load(path, allow_pickle=False) as arrays:
             X, y = arrays["X"], arrays["y"]
     except DAMAGED as error:
         raise DatasetError(
-            f"Could not read {path}: {error}. Replace it by an .npz with arrays X (rows, {source.d}) and "
+            f"Could not read {path}: {error}. Replace it with an .npz file with arrays X (rows, {source.d}) and "
             "y (rows,), or remove it."
         ) from error
     if problem := _problem(X, y, source):
@@ -115,7 +115,7 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _fetch(name: str, source: Source, file: RemoteFile, folder: Path) -> Path:
+def _fetch(name: str, source: DatasetSource, file: RemoteFile, folder: Path) -> Path:
     try:
         path = pooch.retrieve(
             file.url,
@@ -129,12 +129,12 @@ def _fetch(name: str, source: Source, file: RemoteFile, folder: Path) -> Path:
             f"Could not download data set {name!r} from {file.url}: {error}. Nothing was kept. "
             f"Check the network and try again. {_by_hand(name, source)}"
         ) from error
-    except ValueError as error:  # pooch: the file is not the one of this checksum
+    except ValueError as error:  # pooch: the checksum is wrong
         raise _mismatch(name, source, f"{file.url} should have {file.checksum}; {error}") from error
     return Path(path)
 
 
-def _decode(name: str, source: Source, paths: list[Path]) -> Arrays:
+def _decode(name: str, source: DatasetSource, paths: list[Path]) -> Arrays:
     assert source.parse is not None
     try:
         X, y = source.parse(paths)
@@ -143,14 +143,14 @@ def _decode(name: str, source: Source, paths: list[Path]) -> Arrays:
     problem = _problem(X, y, source)
     if not problem and len(X) != source.n:
         problem = f"expected {source.n} rows, got {len(X)}"
-    if not problem and source.content and (found := content_sha256(X, y)) != source.content:
-        problem = f"the decoded arrays should have sha256 {source.content}, got {found}"
+    if not problem and source.content and (content := content_sha256(X, y)) != source.content:
+        problem = f"the decoded arrays should have sha256 {source.content}, got {content}"
     if problem:
         raise _mismatch(name, source, problem)
     return X, y
 
 
-def _problem(X: np.ndarray, y: np.ndarray, source: Source) -> str | None:
+def _problem(X: np.ndarray, y: np.ndarray, source: DatasetSource) -> str | None:
     if X.ndim != 2 or X.shape[1] != source.d or y.shape != X.shape[:1] or len(X) == 0:
         return f"expected X (rows, {source.d}) and y (rows,), got {X.shape} and {y.shape}"
     if not (np.issubdtype(X.dtype, np.integer) or np.issubdtype(X.dtype, np.floating)):
@@ -164,18 +164,18 @@ def _problem(X: np.ndarray, y: np.ndarray, source: Source) -> str | None:
     return None
 
 
-def _mismatch(name: str, source: Source, what: str) -> DatasetError:
+def _mismatch(name: str, source: DatasetSource, what: str) -> DatasetError:
     return DatasetError(
         f"What was downloaded for data set {name!r} is not the published data: {what}. Nothing was kept. "
-        f"Try again; if it stays, the source has changed. {_by_hand(name, source)}"
+        f"Try again; if it happens again, the source has changed. {_by_hand(name, source)}"
     )
 
 
-def _by_hand(name: str, source: Source) -> str:
+def _by_hand(name: str, source: DatasetSource) -> str:
     urls = ", ".join(file.url for file in source.files)
     return (
-        f"Or do without the download: make {name}.npz with arrays X ({source.n}, {source.d}) as published "
-        f"and y (labels 0 to {source.k - 1}), and set DECCS_DATA to its folder. The files: {urls}"
+        f"Or provide the data yourself: make {name}.npz with arrays X ({source.n}, {source.d}) as published "
+        f"and y (labels 0 to {source.k - 1}), and set DECCS_DATA to its folder. Files: {urls}"
     )
 
 
