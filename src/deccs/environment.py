@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import platform
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from deccs._version import __version__
 LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "safetensors")
 
 
+@cache  # every checkpoint asks for them, and looking them up takes 20 milliseconds
 def versions() -> dict[str, str]:
     """Of deccs, Python and the libraries whose numbers a result depends on."""
     libraries = {name: version(name) for name in LIBRARIES}
