@@ -21,6 +21,7 @@ from deccs.checks import (
     SEED,
     Parameters,
     Rule,
+    check_enough_points,
     check_parameters,
     instance,
     one_of,
@@ -116,11 +117,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters):
 
     def _check(self, n_points: int) -> None:
         """Raise a ValueError where parameters do not fit the data or each other."""
-        if self.n_clusters is not None and self.n_clusters > n_points:
-            raise ValueError(
-                f"n_clusters={self.n_clusters} is more than the number of points, "
-                f"n_samples={n_points}. Ask for fewer."
-            )
+        check_enough_points(self.n_clusters, n_points)
 
     def _learn(self, fit: Fit) -> None:
         raise NotImplementedError
@@ -188,6 +185,21 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters):
         return tags
 
 
+class SoftClusterer(Clusterer):
+    """A method that gives every cluster a probability for each point."""
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each cluster for each point: (n_points, n_clusters), rows sum to 1."""
+        answers = self._answers(self._checked(X))
+        return np.concatenate([answer.probabilities for answer in answers])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # scikit-learn's checks of sparse input read these tags of all with predict_proba
+        tags.classifier_tags = ClassifierTags()
+        return tags
+
+
 class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """A method that clusters a representation of the data.
 
@@ -199,11 +211,6 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         """The representation of X: (n_points, n_latent)."""
         source = self._checked(X)
         return np.concatenate(list(self._embedded(source))).astype(output_dtype(source), copy=False)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each cluster for each point: (n_points, n_clusters), rows sum to 1."""
-        answers = self._answers(self._checked(X))
-        return np.concatenate([answer.probabilities for answer in answers])
 
     def _answers(self, source: RowSource) -> Iterator[Answer]:
         return (self._answer(Z) for Z in self._embedded(source))
@@ -217,8 +224,6 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # scikit-learn's checks of sparse input read these tags of all with predict_proba
-        tags.classifier_tags = ClassifierTags()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

@@ -165,10 +165,24 @@ def check_parameters(owner: Any, place: str = "") -> None:
     """Raise a ValueError for the first parameter whose value its rule does not allow."""
     for name, rule in rules_of(type(owner)).items():
         value = getattr(owner, name)
-        if not rule.allows(value):
-            raise ValueError(f"{place}{name} must be {rule.words}, got {value!r}.")
+        check_value(f"{place}{name}", value, rule)
         if isinstance(value, Parameters):
             check_parameters(value, f"{place}{name}.")
+
+
+def check_value(name: str, value: Any, rule: Rule) -> None:
+    """Raise a ValueError for a value that the rule does not allow; for functions, which have no fields."""
+    if not rule.allows(value):
+        raise ValueError(f"{name} must be {rule.words}, got {value!r}.")
+
+
+def check_enough_points(n_clusters: int | None, n_points: int) -> None:
+    """Raise a ValueError where there are more clusters than points."""
+    if n_clusters is not None and n_clusters > n_points:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than the number of points, n_samples={n_points}. "
+            "Ask for fewer."
+        )
 
 
 class Parameters(BaseEstimator):

@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 
 from deccs import plots
 from deccs.answer import Answer
-from deccs.base import AutoencoderEmbedder, Fit
+from deccs.base import AutoencoderEmbedder, Fit, SoftClusterer
 from deccs.checks import ANY, N_JOBS, NONE, settings, whole
 from deccs.labels import align_labels, canonical, majority_map
 from deccs.members.checks import asked_clusters, members_for
@@ -47,7 +47,7 @@ OLD_PRETRAINING = (
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DECCS(AutoencoderEmbedder):
+class DECCS(SoftClusterer, AutoencoderEmbedder):
     """Deep Embedded Clustering with Consensus representationS (ICDM 2022).
 
     An autoencoder embeds the data, an ensemble of different clusterers clusters the embedding,

@@ -13,6 +13,7 @@ from deccs.data.source import (
     MemmapRows,
     ParquetRows,
     RowSource,
+    SelectedRows,
     SparseRows,
     blocks,
     each_block,
@@ -169,6 +170,17 @@ def test_rows_of_all_sources_are_equal(tmp_path):
         assert rows[some].dtype == torch.float32
         assert_array_equal(rows[some], expected[some], err_msg=name)
         assert_array_equal(rows[slice(10, 20)], expected[slice(10, 20)], err_msg=name)
+
+
+def test_selected_rows_are_rows_of_the_source(tmp_path):
+    X, index = table(), np.array([7, 3, 3, 40, 12])
+    for name, source in all_sources(X, tmp_path).items():
+        selected = SelectedRows(source, index)
+        assert isinstance(selected, RowSource) and selected.shape == (5, 3)
+        assert selected.dtype == source.dtype
+        assert_array_equal(selected.read(slice(1, 4)), X[[3, 3, 40]], err_msg=name)
+        again = SelectedRows(selected, np.array([4, 0]))  # of selected rows, too
+        assert_array_equal(again.read(slice(0, 2)), X[[12, 7]], err_msg=name)
 
 
 def test_a_file_is_not_read_into_memory(tmp_path):

@@ -65,6 +65,24 @@ class SparseRows(ArrayRows):
         return self.X[rows].toarray().astype(np.float64, copy=False)
 
 
+class SelectedRows:
+    """Some rows of another source, in the order of their numbers in ``index``."""
+
+    def __init__(self, source: RowSource, index: np.ndarray) -> None:
+        self.source, self.index = source, index
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.index), self.source.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.source.dtype
+
+    def read(self, rows: slice | np.ndarray, /) -> np.ndarray:
+        return self.source.read(self.index[rows])
+
+
 class ParquetRows:
     """Numeric columns of a Parquet file, read by row group.
 

@@ -10,7 +10,7 @@ import torch
 from sklearn.cluster import KMeans
 
 from deccs.answer import Answer
-from deccs.base import AutoencoderEmbedder, Embedder, Fit, TrainedEmbedder
+from deccs.base import AutoencoderEmbedder, Embedder, Fit, SoftClusterer, TrainedEmbedder
 from deccs.checks import AUTO, number, whole
 from deccs.data.rows import Rows
 from deccs.network.autoencoder import Autoencoder
@@ -22,7 +22,7 @@ from deccs.training.engine import Learner, Trained, train
 METHODS: dict[str, type[DeepClustering]] = {}  # by the name in the paper, filled by the classes
 
 
-class DeepClustering(Embedder):
+class DeepClustering(SoftClusterer, Embedder):
     """A deep method. ``class DEC(..., method="DEC")`` puts it into ``METHODS``, and so on the command line.
 
     A method says how well a represented point belongs to each cluster (``_belongs``).
