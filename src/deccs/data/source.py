@@ -14,8 +14,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import scipy.sparse as sp
 
-from deccs.storage.checkpoints import fingerprint
-
 GROUPS_IN_MEMORY = 4  # row groups of a Parquet file that are kept after they were read
 
 
@@ -179,6 +177,9 @@ def each_block(source: RowSource, width: int | None = None) -> Iterator[tuple[sl
 
 def fingerprint_of(source: RowSource) -> str:
     """sha256 of the rows, so that a checkpoint knows its data again."""
+    # Imported here: it loads torch, which reading a file and the command line's help do not need.
+    from deccs.storage.checkpoints import fingerprint
+
     if isinstance(source, ArrayRows):
         return fingerprint(source.X)
     digest = hashlib.sha256(f"{source.dtype} {source.shape}".encode())
