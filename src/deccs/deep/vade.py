@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from scipy.special import softmax
 from sklearn.mixture import GaussianMixture
-from threadpoolctl import threadpool_limits
 from torch import nn
 
+from deccs.checks import AUTO, number
 from deccs.data.rows import Rows
-from deccs.data.sampling import draw_rows
+from deccs.data.sampling import EveryRow, draw_rows
 from deccs.data.source import rows_at_once
-from deccs.deep.base import DeepClustering, embed_all, typical_deviation
+from deccs.deep.base import AutoencoderMethod, Fit, typical_deviation
 from deccs.deep.coordinates import linear_at, round_clusters
-from deccs.events import Progress
-from deccs.network.autoencoder import Autoencoder
-from deccs.seeds import generator_for, seed_for
-from deccs.settings import Pretraining
-from deccs.training.batches import endless_batches
-from deccs.training.best import Best
+from deccs.network.autoencoder import Autoencoder, encode
+from deccs.seeds import generator_for, reproducible_threads, seed_for
+from deccs.training.batches import Batches
+from deccs.training.engine import Check, Learner
 
 LOG_2_PI = math.log(2 * math.pi)
 
@@ -44,13 +42,12 @@ def expected_log_normal(
     log_variance: torch.Tensor,
 ) -> torch.Tensor:
     """Mean of log N(z; mean, diag(variance)) over z ~ N(q_mean, diag(q_variance)), which has a closed form."""
-    return log_normal(q_mean, mean, log_variance) - 0.5 * (q_log_variance - log_variance).exp().sum(
-        -1
-    )
+    at_mean = log_normal(q_mean, mean, log_variance)
+    return at_mean - 0.5 * (q_log_variance - log_variance).exp().sum(-1)
 
 
 def entropy(log_variance: torch.Tensor) -> torch.Tensor:
-    """Of N(., diag(variance)): how much q(z | x) leaves open.
+    """The entropy of N(., diag(variance)).
 
     >>> entropy(torch.zeros(1))                                                  # (log(2 pi) + 1) / 2
     tensor(1.4189)
@@ -59,10 +56,10 @@ def entropy(log_variance: torch.Tensor) -> torch.Tensor:
 
 
 class Mixture(nn.Module):
-    """p(c) and p(z | c): weight, mean and diagonal variance of each cluster, as numbers without bounds.
+    """p(c) and p(z | c): weight, mean and diagonal variance of each cluster, as unbounded parameters.
 
-    The means are learned in units of the first deviation within clusters: embeddings differ in scale, and a
-    rate that suits one would leave the means of another where they are, or throw them about.
+    The means are learned in units of the first deviation within clusters. Embeddings differ in scale: a rate
+    that suits one would be far too small or far too large for another.
     """
 
     unit: torch.Tensor  # (d,)
@@ -90,7 +87,7 @@ class Mixture(nn.Module):
 def divergence(
     q_mean: torch.Tensor, q_log_variance: torch.Tensor, log_gamma: torch.Tensor, mixture: Mixture
 ) -> torch.Tensor:
-    """KL(q(z, c | x) || p(z, c)), the ELBO but for the reconstruction: (n, d), (n, d), (n, k) -> (n,)."""
+    """KL(q(z, c | x) || p(z, c)), the ELBO without the reconstruction: (n, d), (n, d), (n, k) -> (n,)."""
     log_z = expected_log_normal(
         q_mean[:, None], q_log_variance[:, None], mixture.means, mixture.log_variances
     )
@@ -101,7 +98,7 @@ def divergence(
 class Posterior(nn.Module):
     """q(z | x): the encoder gives the mean; a new head beside its last layer gives the log-variance.
 
-    The output of an encoder that does not end in a linear layer is what its head looks at instead.
+    If the encoder does not end in a linear layer, the input of the head is the encoder's output.
     """
 
     def __init__(self, encoder: nn.Module, log_variance: torch.Tensor) -> None:
@@ -126,35 +123,34 @@ class Posterior(nn.Module):
         return self.mean(hidden), self.log_variance(hidden)  # (batch, d) each
 
 
-def first_mixture(Z: torch.Tensor, n_clusters: int, root: int, max_points: int = 20_000) -> Mixture:
+def first_mixture(
+    Z: torch.Tensor, n_clusters: int, root: int, sample_size: int = 20_000
+) -> Mixture:
     """Fitted to the pretrained embedding (n, d), with variances along its axes."""
-    some = Z[draw_rows(len(Z), max_points, generator_for(root, "mixture"))].double() / (
-        unit := typical_deviation(Z)
-    )
-    found = GaussianMixture(
+    unit = typical_deviation(Z)
+    sample = draw_rows(len(Z), sample_size, generator_for(root, "mixture"))
+    model = GaussianMixture(
         n_clusters,
         covariance_type="diag",
         reg_covar=1e-4,
         n_init=3,
         random_state=seed_for(root, "mixture"),
     )
-    with threadpool_limits(
-        1, user_api="openmp"
-    ):  # k-means, where it starts, adds up in the order its threads arrive
-        found.fit(some.numpy())
+    with reproducible_threads():  # it starts from k-means
+        model.fit((Z[sample].double() / unit).numpy())
     weights, means, variances = (
         torch.from_numpy(part).float()
-        for part in (found.weights_, found.means_ * unit, found.covariances_ * unit**2)
+        for part in (model.weights_, model.means_ * unit, model.covariances_ * unit**2)
     )
     return Mixture(weights.clamp(min=1e-6), means, variances)
 
 
 def noise_variance(variance: float, n_features: int, n_latent: int) -> float:
-    """The variance of p(x | z): that of a column, less where there are few columns per dimension of the embedding.
+    """The variance of p(x | z): that of a column, or less if there are few columns per dimension of the embedding.
 
-    A point's reconstruction is worth at most n_features / 2 * variance / noise, the price of its embedding grows
-    with n_latent. At the full variance a dimension must tell much about 25 columns to be worth it, and data with
-    fewer than that would lose its embedding.
+    A point's reconstruction is worth at most n_features / 2 * variance / noise, and the price of its embedding
+    grows with n_latent. At the full variance a dimension must say much about 25 columns to be worth its price;
+    data with fewer columns would lose its embedding.
 
     >>> noise_variance(1.0, 784, 10), noise_variance(1.0, 16, 10)
     (1.0, 0.064)
@@ -168,36 +164,36 @@ def n_alive(labels: torch.Tensor, n_clusters: int) -> int:
     >>> n_alive(torch.tensor([0] * 500 + [1] * 500 + [2]), n_clusters=3)
     2
     """
-    return int(
-        (torch.bincount(labels, minlength=n_clusters) * 100 * n_clusters >= len(labels)).sum()
-    )
+    counts = torch.bincount(labels, minlength=n_clusters)
+    return int((counts * 100 * n_clusters >= len(labels)).sum())
 
 
-class VaDE(DeepClustering):
+@dataclass(eq=False, repr=False, kw_only=True)
+class VaDE(AutoencoderMethod, method="VaDE"):
     """Variational deep embedding: a variational autoencoder with a mixture of Gaussians as its prior.
 
-    A point is thought to be made by drawing a cluster, then its embedding from that cluster's Gaussian, then
-    the point by the decoder, with noise. Encoder, decoder and mixture are trained together for the evidence
-    lower bound (ELBO): to give the points back, from embeddings that look drawn from the mixture. The first
-    mixture is fitted to the pretrained embedding, which gets coordinates in which its clusters are round, and
-    starts out nearly certain.
+    The model of a point: draw a cluster, then an embedding from that cluster's Gaussian, then the point itself
+    by the decoder, with noise. Encoder, decoder and mixture are trained together to maximize the evidence lower
+    bound (ELBO): to reconstruct the points from embeddings that look drawn from the mixture. The first mixture
+    is fitted to the pretrained embedding, in coordinates in which its clusters are round, and the variance of
+    q(z | x) starts out small.
 
-    A state in which a cluster has lost its points is not kept: training goes back to the last good one and on
-    at half the rate.
+    When a cluster has lost its points, training goes back to the last good state and continues at half the rate.
 
     Parameters
     ----------
     n_clusters : int, default=8
     output_variance : float or "auto"
-        Of the noise around the decoder's output, per column of the scaled data: the larger it is, the more the
-        mixture counts against the reconstruction. "auto": see :func:`noise_variance`.
+        Variance of the noise around the decoder's output, per column of the scaled data. The larger it is, the
+        more the mixture counts against the reconstruction. "auto": see :func:`noise_variance`.
     n_steps : int or "auto"
         "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
-    learning_rate, batch_size
+    learning_rate : float, default=0.0003
         Adam's. The mixture learns ten times as fast.
-    autoencoder, layers, dropout, pretraining, scale, device, random_state, verbose, callbacks
-        As for :class:`deccs.deep.DEC`. A pretrained encoder gives the mean of q(z | x); its variance is learned
-        by a second head beside the encoder's last layer.
+    batch_size : int, default=256
+    network, pretraining, scale, device, random_state, verbose, checkpoint, callbacks
+        As for :class:`deccs.DECCS`. The encoder gives the mean of q(z | x); its variance is learned by a second
+        head beside the encoder's last layer.
 
     Attributes
     ----------
@@ -209,115 +205,31 @@ class VaDE(DeepClustering):
 
     Examples
     --------
-    >>> from deccs import datasets
+    >>> from deccs import Pretraining, datasets
     >>> X, y = datasets.make_rings(n_per_cluster=60, random_state=0)
-    >>> model = VaDE(2, n_steps=10, pretraining=Pretraining(epochs=2), random_state=0).fit(X)
+    >>> model = VaDE(2, n_steps=10, pretraining=Pretraining(n_epochs=2), random_state=0).fit(X)
     >>> model.covariances_.shape, bool((model.predict(X) == model.labels_).all())
     ((2, 2), True)
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        output_variance: float | str = "auto",
-        autoencoder: Autoencoder | tuple[Any, Any] | None = None,
-        layers: Sequence[int] | str = "auto",
-        dropout: float = 0.0,
-        pretraining: Pretraining | None = None,
-        n_steps: int | str = "auto",
-        batch_size: int = 256,
-        learning_rate: float = 3e-4,
-        scale: str | None = "auto",
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-        callbacks: Sequence[Any] | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.output_variance = output_variance
-        self.autoencoder = autoencoder
-        self.layers = layers
-        self.dropout = dropout
-        self.pretraining = pretraining
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.scale = scale
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
+    output_variance: Annotated[float | str, AUTO | number(above=0)] = "auto"
+    learning_rate: Annotated[float, number(above=0)] = 3e-4
 
-    def _check(self, n_points: int) -> None:
-        super()._check(n_points)
-        given = self.output_variance
-        if given != "auto" and (isinstance(given, str) or not 0 < given < math.inf):
-            raise ValueError(f"output_variance must be 'auto' or a number above 0, got {given!r}.")
-
-    def _train(
-        self,
-        autoencoder: Autoencoder,
-        rows: Rows,
-        root: int,
-        on_progress: Callable[[Progress], None],
-    ) -> None:
-        Z = round_clusters(autoencoder, rows, self.n_clusters, root)  # (n_points, n_latent)
-        mixture = first_mixture(Z, self.n_clusters, root)
-        # A hundredth of the variance within clusters: nearly the pretrained autoencoder, which has none.
-        within = mixture.logits.exp() @ mixture.log_variances.exp()  # (n_latent,)
-        posterior = Posterior(autoencoder.encoder, (within / 100).detach().log()).to(rows.device)
-        mixture = mixture.to(rows.device)
-        log_noise = torch.tensor(math.log(self._noise(rows, Z.shape[1], root)), device=rows.device)
-        learners = autoencoder, posterior.log_variance, mixture
-        optimizer, good = adam(*learners, self.learning_rate), Best(*learners)
-        batches = endless_batches(
-            torch.arange(len(rows)), self.batch_size, generator_for(root, "batches")
-        )
-        n_steps = self._steps(len(rows))
+    def _train(self, autoencoder: Autoencoder, rows: Rows, fit: Fit) -> None:
+        learner = VariationalMixture(autoencoder, rows, self, fit.root)
         interval = max(100, 2 * math.ceil(len(rows) / self.batch_size))
-        labels = assigned(Z, mixture)
-        n_alive_first, total, last, self.n_collapses_ = (
-            n_alive(labels, self.n_clusters),
-            torch.zeros(()),
-            0,
-            0,
-        )
-        autoencoder.train()
-        for step in range(1, n_steps + 1):
-            x = rows[next(batches)]
-            mean, log_variance = posterior(x)  # (batch, n_latent) each
-            z = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
-            reconstruction = log_normal(x, autoencoder.decoder(z), log_noise)  # (batch,)
-            price = divergence(mean, log_variance, mixture.log_responsibilities(z), mixture)
-            loss = (price - reconstruction).mean()  # -ELBO
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
-            total += loss.detach().cpu()
-            if step % interval == 0 or step == n_steps:
-                now = assigned(embed_all(autoencoder, rows), mixture)
-                if bool(total.isfinite()) and n_alive(now, self.n_clusters) >= n_alive_first:
-                    good.keep()
-                else:
-                    good.restore()
-                    now, self.n_collapses_ = labels, self.n_collapses_ + 1
-                    optimizer = adam(*learners, self.learning_rate / 2**self.n_collapses_)
-                changed = float((now != labels).float().mean())
-                on_progress(Progress("VaDE", step, n_steps, float(total) / (step - last), changed))
-                labels, total, last = now, torch.zeros(()), step
-                autoencoder.train()
-        self.n_iter_ = n_steps
-        self.autoencoder_ = autoencoder
+        self.n_collapses_ = self._run(learner, rows, fit, check_every=interval).n_rescues
+        mixture = learner.mixture
         self.weights_ = mixture.log_weights().detach().cpu().double().softmax(0).numpy()
         self.means_ = self.cluster_centers_ = mixture.means.detach().cpu().double().numpy()
         self.covariances_ = mixture.log_variances.detach().cpu().double().exp().numpy()
 
     def _noise(self, rows: Rows, n_latent: int, root: int) -> float:
+        """The variance of p(x | z)."""
         if self.output_variance != "auto":
             return float(self.output_variance)
-        some = draw_rows(len(rows), rows_at_once(rows.n_features), generator_for(root, "noise"))
-        variance = float(rows[some].var(0, correction=0).mean())
+        sample = draw_rows(len(rows), rows_at_once(rows.n_features), generator_for(root, "noise"))
+        variance = float(rows[sample].var(0, correction=0).mean())
         return noise_variance(variance or 1.0, rows.n_features, n_latent)
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
@@ -328,22 +240,64 @@ class VaDE(DeepClustering):
         )
 
 
-def adam(
-    autoencoder: nn.Module, log_variance: nn.Module, mixture: Mixture, rate: float
-) -> torch.optim.Optimizer:
-    """The mixture has few numbers, which at the network's rate lag behind the embedding they describe."""
-    network: dict[str, Any] = {
-        "params": [*autoencoder.parameters(), *log_variance.parameters()],
-        "lr": rate,
-    }
-    return torch.optim.Adam([network, {"params": list(mixture.parameters()), "lr": 10 * rate}])
+class VariationalMixture(Learner):
+    """Maximize the ELBO; a state in which a cluster has lost its points is not kept."""
+
+    stage = "VaDE"
+    learned = ("autoencoder", "log_variance", "mixture", "labels")
+    random = ("batches",)
+
+    def __init__(self, autoencoder: Autoencoder, rows: Rows, method: VaDE, root: int) -> None:
+        Z = round_clusters(autoencoder, rows, method.n_clusters, root)  # (n_points, n_latent)
+        mixture = first_mixture(Z, method.n_clusters, root)
+        # A hundredth of the variance within clusters: nearly the pretrained autoencoder, which has none.
+        within = mixture.logits.exp() @ mixture.log_variances.exp()  # (n_latent,)
+        self.autoencoder, self.rows, self.device = autoencoder, rows, rows.device
+        self.posterior = Posterior(autoencoder.encoder, (within / 100).detach().log()).to(
+            rows.device
+        )
+        self.log_variance = self.posterior.log_variance  # the only part beside the autoencoder
+        self.mixture = mixture.to(rows.device)
+        noise = method._noise(rows, Z.shape[1], root)
+        self.log_noise = torch.tensor(math.log(noise), device=rows.device)
+        self.batches = Batches(
+            EveryRow(len(rows)), method.batch_size, generator_for(root, "batches")
+        )
+        self.n_clusters = method.n_clusters
+        self.labels = assigned(Z, self.mixture)
+        self.n_alive_at_first = n_alive(self.labels, method.n_clusters)
+        autoencoder.train()
+
+    def start(self, rate: float) -> list[torch.optim.Optimizer]:
+        network: dict[str, Any] = {
+            "params": [*self.autoencoder.parameters(), *self.log_variance.parameters()],
+            "lr": rate,
+        }
+        # The mixture has few numbers, which at the network's rate lag behind the embedding they describe.
+        mixture: dict[str, Any] = {"params": list(self.mixture.parameters()), "lr": 10 * rate}
+        return [torch.optim.Adam([network, mixture])]
+
+    def loss(self, step: int) -> torch.Tensor:
+        x = self.rows[next(self.batches)]
+        mean, log_variance = self.posterior(x)  # (batch, n_latent) each
+        z = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
+        reconstruction = log_normal(x, self.autoencoder.decoder(z), self.log_noise)  # (batch,)
+        log_gamma = self.mixture.log_responsibilities(z)
+        price = divergence(mean, log_variance, log_gamma, self.mixture)
+        return (price - reconstruction).mean()  # -ELBO
+
+    def check(self, step: int) -> Check:
+        before = self.labels
+        self.labels = assigned(encode(self.autoencoder, self.rows), self.mixture)
+        self.autoencoder.train()
+        changed = float((self.labels != before).float().mean())
+        lost = n_alive(self.labels, self.n_clusters) < self.n_alive_at_first
+        return Check(changed=changed, lost=lost)
 
 
 @torch.no_grad()
 def assigned(Z: torch.Tensor, mixture: Mixture) -> torch.Tensor:
-    """(n, d) -> (n,) the most likely cluster, on the CPU."""
-    parts = [
-        mixture.log_responsibilities(z.to(mixture.means.device)).argmax(1).cpu()
-        for z in Z.split(4096)
-    ]
+    """(n, d) -> (n,) the most likely cluster, on the device of the mixture."""
+    device = mixture.unit.device
+    parts = [mixture.log_responsibilities(z.to(device)).argmax(1) for z in Z.split(4096)]
     return torch.cat(parts)
