@@ -16,7 +16,7 @@ from deccs.deep.concurl import (
     final_prototypes,
     shape_of_images,
     small_convolutions,
-    telling_apart,
+    contrastive_loss,
 )
 
 QUICK = {"n_clusters": 3, "n_steps": 60, "batch_size": 32, "random_state": 0}
@@ -135,13 +135,13 @@ def test_the_consensus_loss_is_the_mean_over_projections_views_and_points():
     )
 
 
-def test_telling_apart_by_hand():
+def test_contrastive_loss_by_hand():
     view = torch.eye(2)  # cosines 1 and 0, over 1/2
-    assert float(telling_apart(torch.stack([view, view]))) == pytest.approx(
+    assert float(contrastive_loss(torch.stack([view, view]))) == pytest.approx(
         math.log(1 + math.exp(-2))
     )
     mixed_up = torch.stack([view, view.flip(0)])
-    assert float(telling_apart(mixed_up)) == pytest.approx(math.log(1 + math.exp(2)))
+    assert float(contrastive_loss(mixed_up)) == pytest.approx(math.log(1 + math.exp(2)))
 
 
 def test_prototypes_without_points_give_way_to_k_means():

@@ -1,4 +1,4 @@
-"""Coordinates of the embedding in which clusters are round, as k-means and all that starts from it take them to be."""
+"""Coordinates of the embedding in which clusters are round, as k-means and everything that starts from it assume."""
 
 from __future__ import annotations
 
@@ -18,39 +18,36 @@ def round_clusters(
 ) -> torch.Tensor:
     """Change the coordinates of the embedding so that its clusters are round; the new embedding: (n_points, n_latent).
 
-    What the network reconstructs stays the same. So does the embedding of a network that has no linear layers on
-    both sides of it.
+    The reconstruction stays the same. If the embedding does not have a linear layer on both sides, it stays the
+    same too.
     """
     Z = encode(autoencoder, rows)
-    some = Z[draw_rows(len(Z), 20_000, generator_for(root, "coordinates"))]
-    if not change_coordinates(
-        autoencoder, *rounding(some, n_clusters, seed_for(root, "coordinates"))
-    ):
-        return Z
-    return encode(autoencoder, rows)
+    sample = draw_rows(len(Z), 20_000, generator_for(root, "coordinates"))
+    forth, back = rounding(Z[sample], n_clusters, seed_for(root, "coordinates"))
+    changed = change_coordinates(autoencoder, forth, back)
+    return encode(autoencoder, rows) if changed else Z
 
 
 def rounding(
     Z: torch.Tensor, n_clusters: int, seed: int, n_turns: int = 4
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The map after which the clusters of k-means are round on the whole, and its inverse: (n, d) -> (d, d) twice.
+    """The map after which the clusters of k-means are round on average, and its inverse: (n, d) -> (d, d) twice.
 
-    By turns: clusters in the present coordinates, then coordinates in which what is within them varies alike in all
-    directions. The axes of an autoencoder's embedding mean nothing, and neither does the length of one against
-    another; k-means goes by both. Its size on the whole stays, for the methods weigh it against the reconstruction.
-    After four turns little changes.
+    In turns: clusters in the present coordinates, then coordinates in which the points within clusters vary equally
+    in all directions. The axes of an autoencoder's embedding have no meaning, and neither have their relative
+    lengths, but k-means depends on both. The overall size stays, because the methods weigh it against the
+    reconstruction. After four turns little changes.
     """
     points = Z.double()
     forth = torch.eye(points.shape[1], dtype=torch.float64)
     centers: torch.Tensor | None = None
     for _ in range(n_turns):
-        seen = points @ forth
+        turned = points @ forth
         start = "k-means++" if centers is None else (centers @ forth).numpy()
+        n_init = 10 if centers is None else 1
+        kmeans = KMeans(n_clusters, init=start, n_init=n_init, random_state=seed)
         with reproducible_threads():
-            found = KMeans(
-                n_clusters, init=start, n_init=10 if centers is None else 1, random_state=seed
-            )
-            labels = torch.from_numpy(found.fit(seen.numpy()).labels_).long()
+            labels = torch.from_numpy(kmeans.fit(turned.numpy()).labels_).long()
         centers = means_of(points, labels, n_clusters)
         forth, back = roots(within(points - centers[labels]))
     return forth, back
@@ -58,26 +55,26 @@ def rounding(
 
 def means_of(Z: torch.Tensor, labels: torch.Tensor, n_clusters: int) -> torch.Tensor:
     """(n, d), (n,) -> (k, d); 0 for a cluster without points."""
-    own = nn.functional.one_hot(labels, n_clusters).to(Z)
-    return own.T @ Z / own.sum(0).clamp(min=1)[:, None]
+    member = nn.functional.one_hot(labels, n_clusters).to(Z)  # (n, k)
+    return member.T @ Z / member.sum(0).clamp(min=1)[:, None]
 
 
 def within(residuals: torch.Tensor) -> torch.Tensor:
     """Covariance of the differences of points from their centers, in units of the mean variance: (n, d) -> (d, d).
 
-    Drawn towards a round one where there are few points per dimension (Ledoit and Wolf 2004), and by a crumb, so that
-    it has an inverse.
+    It is shrunk towards a round one, more so the fewer points there are per dimension (Ledoit and Wolf 2004), and
+    always by a millionth, so that it has an inverse.
     """
     covariance = torch.from_numpy(ledoit_wolf(residuals.numpy(), assume_centered=True)[0])
-    one, size = torch.eye(len(covariance), dtype=covariance.dtype), covariance.diagonal().mean()
-    return (covariance / size + 1e-6 * one) / (1 + 1e-6) if size > 0 else one
+    identity, size = torch.eye(len(covariance)).to(covariance), covariance.diagonal().mean()
+    return (covariance / size + 1e-6 * identity) / (1 + 1e-6) if size > 0 else identity
 
 
 def roots(covariance: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The map that makes this covariance 1, and its inverse: (d, d) -> (d, d) twice, both symmetric.
+    """The map that makes this covariance the identity, and its inverse: (d, d) -> (d, d) twice, both symmetric.
 
     >>> forth, back = roots(torch.tensor([[5.0, 4.0], [4.0, 5.0]]))
-    >>> back.round(decimals=4)                               # variances 9 and 1 along the diagonals: deviations 3 and 1
+    >>> back.round(decimals=4)  # variances 9 and 1 along the diagonals: deviations 3 and 1
     tensor([[2., 1.],
             [1., 2.]])
     """
@@ -85,15 +82,15 @@ def roots(covariance: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return (axes / squares.sqrt()) @ axes.T, (axes * squares.sqrt()) @ axes.T
 
 
-def linear_at(network: nn.Module, place: int) -> nn.Linear | None:
-    """The first (0) or last (-1) layer of a stack, if it is linear."""
-    layer = network[place] if isinstance(network, nn.Sequential) and len(network) else None
+def linear_at(network: nn.Module, position: int) -> nn.Linear | None:
+    """The first (0) or last (-1) layer of a ``Sequential``, if it is linear."""
+    layer = network[position] if isinstance(network, nn.Sequential) and len(network) else None
     return layer if isinstance(layer, nn.Linear) else None
 
 
 @torch.no_grad()
 def change_coordinates(autoencoder: Autoencoder, forth: torch.Tensor, back: torch.Tensor) -> bool:
-    """The embedding seen through ``forth``, which the decoder undoes. False: there are no linear layers to do it."""
+    """Let the encoder apply ``forth`` and the decoder ``back``; False if it has no linear layers to change."""
     last, first = linear_at(autoencoder.encoder, -1), linear_at(autoencoder.decoder, 0)
     if last is None or first is None:
         return False

@@ -27,9 +27,9 @@ def nearest(z: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
 def count_weighted(
     centers: torch.Tensor, counts: torch.Tensor, z: torch.Tensor, labels: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Eq. 8: each point moves its center by 1 / (points that center has had), so a center is their running mean.
+    """Eq. 8: each point moves its center by 1 / (points the center has had), so a center is their running mean.
 
-    A batch at once, which is the same as point by point; a center without points in the batch stays.
+    A whole batch at once, which is the same as point by point; a center without points in the batch stays.
 
     >>> count_weighted(torch.tensor([[0.0]]), torch.tensor([2.0]), torch.tensor([[3.0], [6.0]]), torch.tensor([0, 0]))
     (tensor([[2.2500]]), tensor([4.]))
@@ -42,11 +42,11 @@ def count_weighted(
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DCN(AutoencoderMethod, method="DCN"):
-    """Deep clustering network: reconstruction and the distance to the own center, with hard assignments.
+    """Deep clustering network: reconstruction and the distance to the nearest center, with hard assignments.
 
-    It starts from k-means on the pretrained embedding, in coordinates in which its clusters are round. By turns,
-    batch by batch: the network learns with assignments and centers held fixed, then the points
-    of the batch are assigned anew and move their centers, each by one over the points the center has had.
+    It starts from k-means on the pretrained embedding, in coordinates in which its clusters are round. In turns,
+    batch by batch: the network learns with assignments and centers held fixed, then the points of the batch are
+    assigned again and move their centers, each by one over the number of points the center has had.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class HardAssignments(Learner):
         self.autoencoder, self.rows, self.device = autoencoder, rows, rows.device
         self.lambda_cluster = method.lambda_cluster
         self.centers = first_centers(Z, method.n_clusters, root).to(rows.device)
-        # Each center starts as the mean of a batch's worth of points: the first ones must not move it far.
+        # As if each center had had 100 points: the first batches must not move it far.
         self.counts = torch.full((method.n_clusters,), 100.0, device=rows.device)
         self.batches = Batches(
             EveryRow(len(rows)), method.batch_size, generator_for(root, "batches")

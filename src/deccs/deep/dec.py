@@ -32,7 +32,7 @@ def soft_assignment(z: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
 
 
 def target_distribution(q: torch.Tensor) -> torch.Tensor:
-    """p (Eq. 3): q squared over the size of its cluster, rows sum to 1. Sizes are those of *all* the data.
+    """p (Eq. 3): q squared over the size of its cluster, rows sum to 1. Give q of *all* the data.
 
     >>> target_distribution(torch.tensor([[0.5, 0.5], [0.9, 0.1]]))
     tensor([[0.3000, 0.7000],
@@ -44,22 +44,22 @@ def target_distribution(q: torch.Tensor) -> torch.Tensor:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DEC(AutoencoderMethod, method="DEC"):
-    """Deep embedded clustering: points are drawn to the centers they already lean to.
+    """Deep embedded clustering: points are drawn to the centers they are already close to.
 
     k-means on the pretrained embedding, in coordinates in which its clusters are round, gives the centers. Then
-    the encoder and the centers are trained so that the soft assignments q come near their own sharpened version
-    p, which is worked out on all the data at intervals. The decoder is not used again (see :class:`IDEC`).
+    the encoder and the centers are trained so that the soft assignments q approach their sharpened version p,
+    which is computed from all the data at intervals. The decoder is not used again (see :class:`IDEC`).
 
     Parameters
     ----------
     n_clusters : int, default=8
     n_steps : int or "auto"
-        At most. "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
+        The most there can be. "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
     tol : float, default=0.001
         Training ends when fewer than this share of the labels changed since the last target.
     update_interval : int or "auto"
-        Steps between two targets. "auto": about one pass over the data, at least 50, in which labels can change at
-        all, and 140 at most (the authors' number).
+        Steps between two targets. "auto": about one pass over the data, at least 50 (labels hardly change in
+        fewer) and at most 140 (the authors' number).
     learning_rate : float or "auto"
         Adam's. "auto": see :func:`deccs.rules.default_rate`; 0.001 for IDEC.
     batch_size : int, default=256
@@ -110,13 +110,8 @@ class SoftAssignments(Learner):
 
     def __init__(self, autoencoder: Autoencoder, rows: Rows, method: DEC, root: int) -> None:
         Z = round_clusters(autoencoder, rows, method.n_clusters, root)  # (n_points, n_latent)
-        self.autoencoder, self.rows, self.method, self.device = (
-            autoencoder,
-            rows,
-            method,
-            rows.device,
-        )
-        self.stage = type(method).__name__
+        self.autoencoder, self.rows, self.device = autoencoder, rows, rows.device
+        self.method, self.stage = method, type(method).__name__
         self.centers = nn.Parameter(first_centers(Z, method.n_clusters, root).to(rows.device))
         self.batches = Batches(
             EveryRow(len(rows)), method.batch_size, generator_for(root, "batches")
