@@ -109,11 +109,15 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters):
 
     def answer(self, X: Any) -> Answer:
         """All the model says of X, from one pass over its rows; the other methods are views of it."""
-        return Answer.joined(self._answers(self._checked(X)))
+        return Answer.joined(self.answers(X))
+
+    def answers(self, X: Any) -> Iterator[Answer]:
+        """The answer for X block by block, in the order of the rows."""
+        return self._answers(self._checked(X))
 
     def predict(self, X: Any) -> np.ndarray:
         """The cluster of each point, new or old: (n_points,)."""
-        return np.concatenate([answer.labels for answer in self._answers(self._checked(X))])
+        return np.concatenate([answer.labels for answer in self.answers(X)])
 
     def _check(self, n_points: int) -> None:
         """Raise a ValueError where parameters do not fit the data or each other."""

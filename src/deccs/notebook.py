@@ -1,4 +1,4 @@
-"""What a notebook says of a fitted model, below scikit-learn's own diagram."""
+"""What a notebook shows of a fitted model, below scikit-learn's diagram."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deccs.rounds.records import Round
 
 
 class Summarized(Protocol):
-    """What of a fitted DECCS is told; the estimator itself is above this module."""
+    """What the summary needs of a fitted DECCS; the estimator itself is above this module."""
 
     labels_: np.ndarray  # (n_points,)
     rounds_: list[Round]
@@ -22,10 +22,11 @@ class Summarized(Protocol):
 
 
 def summary_html(model: Summarized) -> str:
-    """A small table: agreement at first and in the best round, cluster sizes, members."""
+    """A small table: agreement in the first and the best round, cluster sizes, members."""
     sizes = np.bincount(model.labels_)  # (n_clusters,)
     facts = {
-        "agreement": f"{model.rounds_[0].agreement:.3f} at first, {model.agreement_:.3f} in the best round",
+        "agreement": f"{model.rounds_[0].agreement:.3f} in round 0, "
+        f"{model.agreement_:.3f} in the best round",
         "rounds": f"{len(model.rounds_)}, best: {model.best_round_}",
         "cluster sizes": ", ".join(str(size) for size in sizes),
         "members": ", ".join(model.member_names_),

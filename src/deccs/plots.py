@@ -1,7 +1,8 @@
-"""Pictures of a fit. They need matplotlib, ``pip install "deccs[report]"``, and leave pyplot alone."""
+"""Plots of a fit. They need matplotlib, ``pip install "deccs[report]"``, and do not touch pyplot."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -37,7 +38,7 @@ DPI = 150
 
 
 class Fitted(Protocol):
-    """What of a fitted DECCS is drawn; the estimator itself is above this module."""
+    """What the plots need of a fitted DECCS; the estimator itself is above this module."""
 
     labels_: np.ndarray  # (n_points,)
     rounds_: list[Round]
@@ -52,10 +53,10 @@ class Fitted(Protocol):
 def plot_embedding(
     model: Fitted, X: Any = None, ax: Axes | None = None, color: ArrayLike | None = None
 ) -> Axes:
-    """The consensus representation of X, by its two main components if it has more than two.
+    """The consensus representation of X, or its two main components if it has more than two.
 
     Without X it is that of the best round's sample, which the model keeps. ``color`` is a label
-    per point drawn; the model's own by default.
+    per point drawn; the model's labels by default.
     """
     check_is_fitted(model)
     best = model.rounds_[model.best_round_]
@@ -73,10 +74,10 @@ def plot_rounds(model: Fitted, ax: Axes | None = None) -> Axes:
     """Agreement over the rounds (left axis), and the losses of the updates between them (right)."""
     check_is_fitted(model)
     ax = new_axes(5.5, 3.4) if ax is None else ax
-    numbers = [this.number for this in model.rounds_]
+    numbers = [round_.number for round_ in model.rounds_]
     ax.plot(
         numbers,
-        [this.agreement for this in model.rounds_],
+        [round_.agreement for round_ in model.rounds_],
         color=PALETTE[0],
         lw=2.2,
         marker="o",
@@ -97,7 +98,9 @@ def plot_rounds(model: Fitted, ax: Axes | None = None) -> Axes:
     ax.locator_params(axis="x", integer=True)
     lines = list(ax.get_lines())
     updates = [
-        (this.number + 0.5, this.losses) for this in model.rounds_ if this.losses is not None
+        (round_.number + 0.5, round_.losses)
+        for round_ in model.rounds_
+        if round_.losses is not None
     ]
     if updates:
         right = ax.twinx()
@@ -105,9 +108,7 @@ def plot_rounds(model: Fitted, ax: Axes | None = None) -> Axes:
             ["reconstruction", "classification", "consensus"], PALETTE[1:4], strict=True
         ):
             values = np.array([getattr(losses, term) for _, losses in updates])
-            values = np.where(
-                values > 0, values, np.nan
-            )  # 0: the term was switched off in that update
+            values = np.where(values > 0, values, np.nan)  # 0: the term was switched off
             right.plot(
                 [place for place, _ in updates],
                 values,
@@ -171,9 +172,10 @@ def plot_agreement(model: Fitted, ax: Axes | None = None) -> Axes:
 
 def scatter(ax: Axes, points: ArrayLike, labels: ArrayLike, title: str = "") -> Axes:
     """Points in the plane in the colors of their labels, gray for -1."""
-    points = in_the_plane(points)
+    points = np.asarray(points)
+    points = plane_of(points)(points)  # (n, 2)
     size = float(np.clip(4_000 / max(len(points), 1), 0.5, 4))
-    # An order of its own, or the last cluster would lie on top of all others.
+    # In a random order, or the last cluster would cover all others.
     order = np.random.default_rng(0).permutation(len(points))
     ax.scatter(
         points[order, 0],
@@ -191,21 +193,37 @@ def scatter(ax: Axes, points: ArrayLike, labels: ArrayLike, title: str = "") -> 
     return ax
 
 
-def in_the_plane(points: ArrayLike) -> np.ndarray:
-    """(n, 2): two columns as they are, one beside zeros, more by their two main components.
+@dataclass(frozen=True)
+class Plane:
+    """A plane to draw points in: a center and two directions."""
 
-    >>> in_the_plane([[1.0], [2.0]])
-    array([[1., 0.],
-           [2., 0.]])
+    center: np.ndarray  # (d,)
+    directions: np.ndarray  # (d, 2)
+    share: float  # of the variance that can be seen
+
+    def __call__(self, points: np.ndarray) -> np.ndarray:
+        return (points - self.center) @ self.directions
+
+
+def plane_of(points: ArrayLike) -> Plane:
+    """Two columns unchanged, one beside zeros, more by their two main components.
+
+    >>> plane_of([[3.0, 0, 0], [-3, 0, 0], [0, 1, 0], [0, -1, 0]]).directions.T + 0.0
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
     """
     points = np.asarray(points)
-    if points.shape[1] > 2 and len(points) > 1:
-        return PCA(2, random_state=0).fit_transform(points)
-    return np.pad(points[:, :2], [(0, 0), (0, 2 - min(points.shape[1], 2))])
+    d = points.shape[1]
+    if d <= 2 or len(points) < 2:
+        return Plane(np.zeros(d), np.eye(d, 2), 1.0)
+    pca = PCA(2, random_state=0).fit(points.astype(np.float64))
+    # A component has no sign of its own; scikit-learn makes its largest entry positive.
+    share = pca.explained_variance_ratio_.sum() if pca.explained_variance_.any() else 1.0
+    return Plane(pca.mean_, pca.components_.T, float(share))
 
 
 def colors(labels: ArrayLike) -> list[str]:
-    """A color for each label, the palette again from its start if there are more; -1 is gray.
+    """A color for each label; the palette repeats if there are more labels, and -1 is gray.
 
     >>> colors([0, 10, -1])
     ['#0072B2', '#0072B2', '#C8C8C8']
@@ -221,11 +239,11 @@ def new_axes(width: float = 4, height: float = 3.6) -> Axes:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A white figure that pyplot does not know of: nothing to close, no window, no backend."""
+    """A white figure that pyplot does not know: nothing to close, no window, no backend."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            'Pictures need matplotlib. Install it with: pip install "deccs[report]"'
+            'Plots need matplotlib. Install it with: pip install "deccs[report]"'
         ) from error
     return Figure((width, height), dpi=DPI, layout="constrained", facecolor="white")

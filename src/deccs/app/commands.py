@@ -1,356 +1,276 @@
-"""What the commands do; loaded when one is run."""
+"""What the commands do, a function each; imported when one is run."""
 
 from __future__ import annotations
 
+import codecs
 import os
 import platform
-import shlex
 import sys
-import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from dataclasses import fields
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import torch
 from rich.console import Group
 from rich.table import Table as Grid
 
-from deccs import DECCS
-from deccs.app import run_folder as runs
-from deccs.app.output import INTERRUPTED, UNEXPECTED, Voice, plain_errors, told_warnings
-from deccs.app.request import FitOptions, estimator, fit_options
-from deccs.app.run_folder import RunError
+from deccs.answer import Answer
+from deccs.app import run_folder
+from deccs.app.comparison import compare_runs
+from deccs.app.methods import estimator_for, methods
+from deccs.app.output import INTERRUPTED, UNEXPECTED, Output, warnings_as_notes
+from deccs.app.request import (
+    CompareRequest,
+    DatasetsRequest,
+    FitRequest,
+    InfoRequest,
+    PredictRequest,
+    ReportRequest,
+)
+from deccs.app.run_folder import LabelsFile, RunError, RunLog, RunWriter, write_run_report
+from deccs.app.summary import summarize, summary_text
+from deccs.base import Clusterer
+from deccs.clock import Clock
 from deccs.data.tables import Table, read_like, read_table
 from deccs.data.tables.raw import listed
 from deccs.datasets.sources import SOURCES
 from deccs.datasets.store import cache_folder, file_at_hand
 from deccs.display import Display
-from deccs.environment import machine, peak_memory_mb, versions
+from deccs.environment import processor_name, versions
 from deccs.json_values import finite
+from deccs.members import default
 from deccs.network.device import pick_device
-from deccs.storage import CheckpointError
+from deccs.storage import CheckpointError, FolderCheckpoint
+from deccs.storage.atomic import replacing
+
+EXTRAS = ("pyarrow", "PIL", "matplotlib", "pymetis", "mtkahypar")
 
 
-def fit(
-    *,
-    file: Path,
-    clusters: int | None,
-    out: Path | None,
-    members: str | None,
-    columns: str | None,
-    id: str | None,
-    scale: str | None,
-    missing: str | None,
-    rounds: int | None,
-    seed: int | None,
-    config: Path | None,
-    encoding: str | None,
-    header: bool | None,
-    overwrite: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    voice = Voice(as_json=as_json, quiet=quiet)
-    with plain_errors(voice):
-        out = out or Path(f"{file.resolve().stem}-run")
-        options = fit_options(
-            config,
-            clusters=clusters,
-            members=members,
-            columns=columns,
-            id=id,
-            scale=scale,
-            missing=missing,
-            rounds=rounds,
-            seed=seed,
-            encoding=encoding,
-            header=header,
-        )
-        model = estimator(options)
-        runs.check_free(out, overwrite=overwrite)
-        started = time.perf_counter()
-        table = read_table(
-            file,
-            columns=options.columns,
-            id_column=options.id,
-            missing=options.missing,
-            encoding=options.encoding,
-            header=options.header,
-        )
-        tell_table(voice, file, table)
-        read = time.perf_counter()
-        summary: dict[str, Any] = {}
-
-        def keep(fitted: DECCS) -> None:
-            seconds = {"read": read - started, "fit": time.perf_counter() - read}
-            summary.update(finite(summarized(file, table, options, fitted, seconds)))
-            runs.write_run(out, fitted, table, summary)
-
-        try:
-            fit_in(out, model, table, voice, keep, overwrite=overwrite)
-        except KeyboardInterrupt as error:
-            raise voice.stop(f"Stopped. {how_to_go_on(out)}", INTERRUPTED) from error
-        except OSError as error:  # a full disk, say
-            raise voice.stop(
-                f"{type(error).__name__}: {error}. {how_to_go_on(out)}", UNEXPECTED
-            ) from error
-        finally:
-            runs.tidy(out)
-        runs.write_run_report(model, table, out / runs.REPORT, title_of(file))
-        voice.result({"out": str(out), **summary}, summary_words(out, summary))
+def fit(request: FitRequest, output: Output) -> None:
+    out = request.out or Path(f"{request.file.resolve().stem}-run")
+    model = estimator_for(request)
+    run_folder.check_free(out, overwrite=request.overwrite)
+    clock = Clock()
+    table = read_table(
+        request.file,
+        columns=request.columns,
+        id_column=request.id,
+        missing=request.missing,
+        encoding=request.encoding,
+        header=request.header,
+    )
+    clock.lap("read")
+    describe_table(output, request.file, table)
+    checkpoint = FolderCheckpoint(out / run_folder.CHECKPOINT)
+    try:
+        with RunWriter(out, table) as writer:
+            train(model, table, writer, checkpoint, output, overwrite=request.overwrite)
+            clock.lap("fit")
+            summary = summarize(request, table, model, writer.answer(), clock.laps)
+            writer.finish(model, summary)
+        checkpoint.remove()
+    except KeyboardInterrupt as error:
+        raise output.failure(f"Stopped. {what_is_kept(checkpoint)}", INTERRUPTED) from error
+    except OSError as error:  # such as a full disk
+        message = f"{type(error).__name__}: {error}. {what_is_kept(checkpoint)}"
+        raise output.failure(message, UNEXPECTED) from error
+    finally:
+        run_folder.remove_if_empty(out)
+    write_run_report(model, table, out / run_folder.REPORT, title_of(request.file), writer.answer())
+    output.result({"out": str(out), **finite(summary)}, summary_text(out, summary))
 
 
-def fit_in(
-    out: Path,
-    model: DECCS,
+def train(
+    model: Clusterer,
     table: Table,
-    voice: Voice,
-    keep: Callable[[DECCS], None],
+    writer: RunWriter,
+    checkpoint: FolderCheckpoint,
+    output: Output,
     *,
     overwrite: bool,
 ) -> None:
-    """Fit with a display of the rounds, and a checkpoint in the folder to go on from until ``keep`` has written all."""
-    runs.make_folder(out)
-    checkpoint = out / runs.CHECKPOINT
-    resumed = checkpoint.exists()
-    display = nullcontext() if voice.quiet else Display(model.n_rounds, voice.stderr)
-    with told_warnings(voice), display as shown:
-        model.set_params(
-            checkpoint=checkpoint,
-            callbacks=[SimpleNamespace(on_fit=keep), *([shown] if shown else [])],
-        )
+    """Fit the model with a display of its progress, from the checkpoint if there is one."""
+    resume = checkpoint.has_states()
+    log = RunLog(writer.folder / run_folder.ROUNDS, resume=resume)
+    with ExitStack() as stack:
+        stack.enter_context(warnings_as_notes(output))
+        callbacks: list[Any] = [writer, log]
+        if not output.quiet:
+            callbacks.append(stack.enter_context(Display(output.stderr)))
+        model.set_params(callbacks=callbacks)
+        if "checkpoint" in model.get_params(deep=False):
+            model.set_params(checkpoint=checkpoint)
         try:
             model.fit(table.X)
         except CheckpointError as error:
             if not overwrite:
-                raise RunError(f"{error} Or add --overwrite: it is removed then.") from error
-            runs.forget_checkpoint(out)
+                raise RunError(f"{error} Or add --overwrite to remove it.") from error
+            checkpoint.remove()
+            log.resume = False
             model.fit(table.X)
         except ValueError:
-            if not (resumed or hasattr(model, "labels_")):  # bad input leaves nothing
-                runs.forget_checkpoint(out)
+            if not resume:  # bad input leaves nothing
+                checkpoint.remove()
             raise
-    model.set_params(checkpoint=None, callbacks=None)
 
 
-def how_to_go_on(out: Path) -> str:
-    if (out / runs.CHECKPOINT).exists():
-        return f"What was done is kept in {out / runs.CHECKPOINT}; the same command goes on from there."
-    return "There was nothing to keep yet, and nothing was written."
+def what_is_kept(checkpoint: FolderCheckpoint) -> str:
+    """How a fit that was stopped can be resumed; a checkpoint without progress is removed."""
+    if checkpoint.has_states():
+        return f"The progress is kept in {checkpoint.folder}; the same command resumes from it."
+    checkpoint.remove()
+    return "There was no progress to keep, and nothing was written."
 
 
-def tell_table(voice: Voice, file: Path, table: Table) -> None:
-    rows, n_columns = len(table.kept), len(table.feature_names)
-    voice.note(f"{file}: {rows:,} rows, {n_columns} columns to cluster.")
+def describe_table(output: Output, file: Path, table: Table) -> None:
+    """Say what is clustered, and what is left out and why."""
+    output.note(f"{file}: {len(table.kept):,} rows, {len(table.feature_names)} columns to cluster.")
     by_reason: dict[str, list[str]] = {}
     for name, reason in table.left_out.items():
         by_reason.setdefault(reason, []).append(name)
     for reason, names in by_reason.items():
-        hint = (
-            " (--id keeps it in labels.csv)"
-            if reason.startswith(("named like an id", "counts"))
-            else ""
-        )
-        voice.note(f"Left out: {listed(names)}: {reason}{hint}.")
+        is_id = reason.startswith(("named like an id", "counts"))
+        hint = " (--id keeps it in labels.csv)" if is_id else ""
+        output.note(f"Left out: {listed(names)}: {reason}{hint}.")
     for note in table.notes:
-        voice.note(note)
+        output.note(note)
 
 
 def title_of(file: Path) -> str:
     return f"Clusters of {file.name}"
 
 
-def summarized(
-    file: Path, table: Table, options: FitOptions, model: DECCS, seconds: Mapping[str, float]
-) -> dict[str, Any]:
-    """What summary.json says: enough to know what was done, with what, and what came of it."""
-    confidence = model.consensus_confidence(table.X)
-    sizes = np.bincount(model.labels_, minlength=model.n_clusters_)
-    return {
-        "data": runs.data_facts(file, table),
-        "options": {field.name: getattr(options, field.name) for field in fields(options)},
-        "scaled": model.scaler_.kind,
-        "clusters": [
-            {
-                "label": label,
-                "size": int(size),
-                "confidence": float(confidence[model.labels_ == label].mean()) if size else None,
-            }
-            for label, size in enumerate(sizes)
-        ],
-        "members": list(model.member_names_),
-        "labels_from": model.label_source_,
-        "agreement": model.agreement_,
-        "best_round": model.best_round_,
-        "agreement_over_rounds": [this.agreement for this in model.rounds_],
-        "confidence": float(confidence.mean()),
-        "seconds": {name: round(value, 2) for name, value in seconds.items()},
-        "peak_memory_mb": peak_memory_mb(),
-        "versions": versions(),
-        "machine": machine(),
-    }
-
-
-def summary_words(out: Path, summary: Mapping[str, Any]) -> str:
-    data, agreements = summary["data"], summary["agreement_over_rounds"]
-    sizes = listed(
-        (f"{cluster['label']}: {cluster['size']}" for cluster in summary["clusters"]), most=30
+def predict(request: PredictRequest, output: Output) -> None:
+    out = request.out
+    if out is not None and out.exists() and not request.overwrite:
+        raise RunError(f"{out} exists. Give another file with --out, or add --overwrite.")
+    model, preprocessing = run_folder.load_model(request.run)
+    table = read_like(
+        request.file,
+        preprocessing,
+        missing=request.missing,
+        encoding=request.encoding,
+        header=request.header,
     )
-    return "\n".join(
+    for note in table.notes:
+        output.note(note)
+    answers: Iterable[Answer] = model.answers(table.X) if table.kept.any() else ()
+    if out is None:
+        write_labels(LabelsFile(sys.stdout, table), answers)
+        return
+    with replacing(out) as file:
+        write_labels(LabelsFile(codecs.getwriter("utf-8")(file), table), answers)
+    output.note(f"Wrote {table.kept.sum():,} labels to {out}.")
+
+
+def write_labels(file: LabelsFile, answers: Iterable[Answer]) -> None:
+    for answer in answers:
+        file.write(answer)
+    file.finish()
+
+
+def report(request: ReportRequest, output: Output) -> None:
+    model, preprocessing = run_folder.load_model(request.run)
+    table = run_folder.training_table(request.run, request.data, preprocessing)
+    path = request.out or request.run / run_folder.REPORT
+    data = request.data or Path(run_folder.read_summary(request.run)["data"]["file"])
+    write_run_report(model, table, path, title_of(data))
+    output.note(f"Wrote the report to {path}.")
+
+
+def compare(request: CompareRequest, output: Output) -> None:
+    comparison = compare_runs(request.folders)
+    runs = [
         [
-            f"clusters    {sizes}",
-            f"agreement   {agreements[0]:.3f} at first, {summary['agreement']:.3f} in the best round "
-            f"({summary['best_round']} of {len(agreements) - 1})",
-            f"confidence  {summary['confidence']:.3f} on average, {data['rows_without_label']} rows without a label",
-            f"seconds     {summary['seconds']['read']:.1f} to read, {summary['seconds']['fit']:.1f} to fit",
-            f"written     {', '.join(str(out / name) for name in (*runs.RESULTS[1:], runs.REPORT))}",
-            f"next        deccs predict {shlex.quote(str(out))} NEW_FILE",
+            run["run"],
+            f"{run['rows']:,}",
+            "-" if run["agreement"] is None else f"{run['agreement']:.3f}",
+            listed(run["sizes"], most=20),
         ]
+        for run in comparison["runs"]
+    ]
+    pairs = [
+        [*pair["runs"], f"{pair['rows_in_common']:,}", f"{pair['nmi']:.3f}", f"{pair['ari']:.3f}"]
+        for pair in comparison["pairs"]
+    ]
+    text = Group(
+        grid(["run", ">rows", ">agreement", "cluster sizes"], runs),
+        "",
+        grid(["run", "and run", ">rows in common", ">NMI", ">ARI"], pairs),
     )
+    output.result(comparison, text)
 
 
-def predict(
-    *,
-    run: Path,
-    file: Path,
-    out: Path | None,
-    missing: str | None,
-    encoding: str | None,
-    header: bool | None,
-    overwrite: bool,
-    quiet: bool,
-) -> None:
-    voice = Voice(quiet=quiet)
-    with plain_errors(voice):
-        if out is not None and out.exists() and not overwrite:
-            raise RunError(
-                f"{out} is there already. Name another file with --out, or add --overwrite."
-            )
-        model, preprocessing = runs.load_model(run)
-        table = read_like(file, preprocessing, missing=missing, encoding=encoding, header=header)
-        for note in table.notes:
-            voice.note(note)
-        labels = model.predict(table.X) if table.kept.any() else np.empty(0, dtype=int)
-        text = runs.labels_csv(table, *runs.labeled(model, table, labels))
-        if out is None:
-            sys.stdout.write(text)
-        else:
-            runs.write(out, lambda opened: opened.write(text.encode()))
-            voice.note(f"{table.kept.sum():,} labels are in {out}.")
-
-
-def report(*, run: Path, out: Path | None, data: Path | None, quiet: bool) -> None:
-    voice = Voice(quiet=quiet)
-    with plain_errors(voice):
-        model, preprocessing = runs.load_model(run)
-        table = runs.training_table(run, data, preprocessing)
-        path = out or run / runs.REPORT
-        runs.write_run_report(
-            model, table, path, title_of(data or Path(runs.read_summary(run)["data"]["file"]))
-        )
-        voice.note(f"The report is in {path}.")
-
-
-def compare(*, folders: list[Path], as_json: bool) -> None:
-    voice = Voice(as_json=as_json)
-    with plain_errors(voice):
-        found = runs.compare(folders)
-        grid = Grid(box=None, pad_edge=False, header_style="bold")
-        for name in ("run", "rows", "agreement", "cluster sizes"):
-            grid.add_column(
-                name, justify="right" if name in ("rows", "agreement") else "left", overflow="fold"
-            )
-        for run in found["runs"]:
-            grid.add_row(
-                run["run"],
-                f"{run['rows']:,}",
-                f"{run['agreement']:.3f}",
-                listed(run["sizes"], most=20),
-            )
-        pairs = Grid(box=None, pad_edge=False, header_style="bold")
-        for name in ("run", "and run", "rows in common", "NMI", "ARI"):
-            pairs.add_column(name, justify="left" if "run" in name else "right", overflow="fold")
-        for pair in found["pairs"]:
-            pairs.add_row(
-                *pair["runs"],
-                f"{pair['rows_in_common']:,}",
-                f"{pair['nmi']:.3f}",
-                f"{pair['ari']:.3f}",
-            )
-        voice.result(found, Group(grid, "", pairs))
-
-
-def list_datasets(*, as_json: bool) -> None:
-    voice = Voice(as_json=as_json)
-    with plain_errors(voice):
-        rows: list[dict[str, Any]] = [
-            {
-                "name": name,
-                "title": source.title,
-                "rows": source.n,
-                "columns": source.d,
-                "clusters": source.k,
-                "here": where_is(name),
-                "from": source.page,
-            }
-            for name, source in SOURCES.items()
+def datasets(request: DatasetsRequest, output: Output) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "title": source.title,
+            "rows": source.n,
+            "columns": source.d,
+            "clusters": source.k,
+            "here": location(name),
+            "from": source.page,
+        }
+        for name, source in SOURCES.items()
+    ]
+    lines = [
+        [
+            row["name"],
+            f"{row['rows']:,}",
+            str(row["columns"]),
+            str(row["clusters"]),
+            {None: "no", "generated": "generated"}.get(row["here"], "yes"),
+            row["from"],
         ]
-        grid = Grid(box=None, pad_edge=False, header_style="bold")
-        for name in ("name", "rows", "columns", "clusters", "here", "from"):
-            grid.add_column(
-                name,
-                justify="right" if name in ("rows", "columns", "clusters") else "left",
-                overflow="fold",
-            )
-        for row in rows:
-            here = {None: "no", "generated": "generated"}.get(row["here"], "yes")
-            grid.add_row(
-                row["name"],
-                f"{row['rows']:,}",
-                str(row["columns"]),
-                str(row["clusters"]),
-                here,
-                row["from"],
-            )
-        voice.result({"datasets": rows}, grid)
+        for row in rows
+    ]
+    heads = ["name", ">rows", ">columns", ">clusters", "here", "from"]
+    output.result({"datasets": rows}, grid(heads, lines))
 
 
-def where_is(name: str) -> str | None:
+def grid(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Grid:
+    """A table for the terminal; ``>`` before a head aligns its column to the right."""
+    table = Grid(box=None, pad_edge=False, header_style="bold")
+    for head in heads:
+        justify: Any = "right" if head.startswith(">") else "left"
+        table.add_column(head.removeprefix(">"), justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def location(name: str) -> str | None:
     """The file of a data set, "generated", or None."""
     path = file_at_hand(name)
-    return str(path) if path else "generated" if SOURCES[name].generate else None
+    if path:
+        return str(path)
+    return "generated" if SOURCES[name].generate else None
 
 
-def info(*, as_json: bool) -> None:
-    voice = Voice(as_json=as_json)
-    with plain_errors(voice):
-        facts: dict[str, Any] = {
-            **versions(),
-            **{
-                extra: installed(extra)
-                for extra in ("pyarrow", "PIL", "matplotlib", "pymetis", "mtkahypar")
-            },
-            "system": platform.platform(),
-            "processor": machine()["processor"],
-            "cores": os.cpu_count(),
-            "threads": torch.get_num_threads(),
-            "device": str(pick_device("auto")),
-            "data folder": os.environ.get("DECCS_DATA") or None,
-            "cache folder": str(cache_folder()),
-        }
-        voice.result(
-            {"info": facts},
-            "\n".join(
-                f"{name:14}{'not installed' if value is False else 'yes' if value is True else value or 'none'}"
-                for name, value in facts.items()
-            ),
-        )
+def info(request: InfoRequest, output: Output) -> None:
+    facts: dict[str, Any] = {
+        **versions(),
+        **{extra: find_spec(extra) is not None for extra in EXTRAS},
+        "system": platform.platform(),
+        "processor": processor_name(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "device": str(pick_device("auto")),
+        "data folder": os.environ.get("DECCS_DATA") or None,
+        "cache folder": str(cache_folder()),
+        "methods": list(methods()),
+        "members": list(default.MEMBERS),
+    }
+    lines = [f"{name:14}{fact_text(value)}" for name, value in facts.items()]
+    output.result({"info": facts}, "\n".join(lines))
 
 
-def installed(module: str) -> bool:
-    return find_spec(module) is not None
+def fact_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "not installed"
+    if isinstance(value, list):
+        return ", ".join(value)
+    return str(value or "none")

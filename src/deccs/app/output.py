@@ -1,4 +1,4 @@
-"""How the commands speak: words, results, errors and the codes they end with."""
+"""What the commands print: messages, results, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -11,63 +11,66 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from sklearn.exceptions import ConvergenceWarning
 
-from deccs.datasets.store import DatasetError
-
-UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit codes
+WIDTH = 160  # characters of a line where there is no terminal: rich would break lines at 80
 
 
-class Voice:
-    """What a command says: words to stderr, results to stdout, one JSON object in their place if asked for."""
+class Output:
+    """Messages go to stderr, results to stdout: as text, or as one JSON object."""
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json, self.quiet = as_json, quiet
-        # A pipe has no width; rich would break the lines at 80.
-        self.stderr = Console(stderr=True, width=None if sys.stderr.isatty() else 160)
+        self.stderr = Console(stderr=True, width=None if sys.stderr.isatty() else WIDTH)
 
-    def note(self, words: str) -> None:
+    def note(self, message: str) -> None:
+        """Print a message, unless the command is quiet."""
         if not self.quiet:
-            self.stderr.print(words, markup=False, highlight=False, soft_wrap=True)
+            self.stderr.print(message, markup=False, highlight=False, soft_wrap=True)
 
-    def result(self, document: Mapping[str, Any], words: Any) -> None:
+    def result(self, document: Mapping[str, Any], text: Any) -> None:
+        """Print a result: the document as JSON if that was asked for, else the text."""
         if self.as_json:
             print(json.dumps({"status": "ok", **document}, allow_nan=False))
         elif not self.quiet:
-            wide = None if sys.stdout.isatty() else 160
-            Console(soft_wrap=True, width=wide).print(words, markup=False, highlight=False)
+            width = None if sys.stdout.isatty() else WIDTH
+            Console(soft_wrap=True, width=width).print(text, markup=False, highlight=False)
 
-    def stop(self, words: str, code: int) -> typer.Exit:
-        """Say why, and give what to raise."""
-        self.stderr.print(f"deccs: {words}", markup=False, highlight=False, soft_wrap=True)
+    def failure(self, message: str, code: int) -> typer.Exit:
+        """Print why the command ends; returns what to raise."""
+        self.stderr.print(f"deccs: {message}", markup=False, highlight=False, soft_wrap=True)
         if self.as_json:
             status = "interrupted" if code == INTERRUPTED else "error"
-            print(json.dumps({"status": status, "exit_code": code, "message": words}))
+            print(json.dumps({"status": status, "exit_code": code, "message": message}))
         return typer.Exit(code)
 
 
 @contextmanager
-def plain_errors(voice: Voice) -> Iterator[None]:
-    """Bad input is told in a sentence; what nobody expected keeps its traceback."""
+def errors_as_messages(output: Output) -> Iterator[None]:
+    """Print expected errors as one sentence; any other error keeps its traceback."""
     try:
         yield
     except ValueError as error:
-        raise voice.stop(str(error), BAD_INPUT) from error
-    except (
-        OSError,
-        DatasetError,
-        MemoryError,
-        ImportError,
-    ) as error:  # an extra that is not installed
-        raise voice.stop(f"{type(error).__name__}: {error}", UNEXPECTED) from error
+        raise output.failure(str(error), BAD_INPUT) from error
+    except environment_errors() as error:
+        raise output.failure(f"{type(error).__name__}: {error}", UNEXPECTED) from error
     except KeyboardInterrupt as error:
-        raise voice.stop("Stopped; nothing was written.", INTERRUPTED) from error
+        raise output.failure("Stopped; nothing was written.", INTERRUPTED) from error
+
+
+def environment_errors() -> tuple[type[Exception], ...]:
+    """Errors that the machine is to blame for: a full disk, no network, a missing package."""
+    from deccs.datasets.store import DatasetError  # loads scikit-learn, which --help does without
+
+    return OSError, MemoryError, ImportError, DatasetError
 
 
 @contextmanager
-def told_warnings(voice: Voice) -> Iterator[None]:
-    """Warnings as plain lines, without the code that gave them."""
+def warnings_as_notes(output: Output) -> Iterator[None]:
+    """Print warnings as plain lines, without the code they came from."""
+    from sklearn.exceptions import ConvergenceWarning
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.showwarning = lambda message, *place: voice.note(f"Note: {message}")
+        warnings.showwarning = lambda message, *place: output.note(f"Note: {message}")
         yield

@@ -1,165 +1,412 @@
-"""What a fit is asked for: on the command line, else in the config file, else the default."""
+"""What each command can be asked: a dataclass per command, an option per field.
+
+A field declares everything about its option: type, default, help, and the parameter of the
+estimator that it sets. The command line, config files and the error messages are made from it::
+
+    rounds: Annotated[int | None, Option("Rounds after round 0.", sets="rounds__n_rounds")] = None
+
+Only the standard library is imported here: ``deccs --help`` must not wait for torch.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
-from sklearn.cluster import HDBSCAN, Birch, BisectingKMeans
 
-from deccs import DECCS, Pretraining
-from deccs.app.run_folder import RunError
-from deccs.data.tables.missing import MISSING_CHOICES
-from deccs.members.default import Member, default_members
-
-SCALES = ("auto", "global", "columns", "none")
-OWN_OPTIONS = (
-    "n_clusters",
-    "members",
-    "n_rounds",
-    "scale",
-    "random_state",
-    "autoencoder",
-    "verbose",
-    "callbacks",
-    "checkpoint",
-)
+class RequestError(ValueError):
+    """A command cannot do what it was asked; the message says why, and what to do."""
 
 
 @dataclass(frozen=True)
-class FitOptions:
-    """All of it has a default. ``settings`` are parameters of ``DECCS`` for which there is no option."""
+class Argument:
+    """A field that is given by its position."""
 
-    clusters: int = 8
-    members: tuple[str, ...] | None = None
-    columns: tuple[str, ...] | None = None
-    id: str | None = None
-    scale: str = "auto"
-    missing: str = "error"
-    rounds: int = 10
-    seed: int = 0
-    encoding: str = "utf-8"
-    header: bool | None = None
-    settings: Mapping[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        for name, choices in {"scale": SCALES, "missing": MISSING_CHOICES}.items():
-            if getattr(self, name) not in choices:
-                raise RunError(
-                    f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}."
-                )
-        for name in ("clusters", "rounds", "seed"):
-            value = getattr(self, name)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int)
-                or value < (name == "clusters")
-            ):
-                raise RunError(
-                    f"{name} must be a whole number of at least {int(name == 'clusters')}, got {value!r}."
-                )
+    help: str
+    metavar: str
 
 
-def names_in(text: str | Sequence[str]) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Option:
+    """A field that is given by name; ``--name-of-the-field`` unless ``names`` says otherwise."""
+
+    help: str
+    names: tuple[str, ...] = ()
+    metavar: str | None = None
+    default: str = ""  # the default in words, where the field's default does not show it
+    choices: tuple[str, ...] = ()
+    sets: str = ""  # the parameter of the estimator that it sets
+    in_config: bool = True  # may be given in a config file
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A field of a request with its parts taken apart."""
+
+    name: str
+    kind: type  # without None: int, str, bool, Path, tuple, Mapping
+    optional: bool
+    words: Argument | Option
+    default: Any
+
+    @property
+    def label(self) -> str:
+        """What users call it."""
+        if isinstance(self.words, Argument):
+            return self.words.metavar
+        return self.words.names[0] if self.words.names else "--" + self.name.replace("_", "-")
+
+
+@dataclass(frozen=True)
+class Request:
+    """The base of all requests: ``class FitRequest(Request, command="fit")`` adds a command.
+
+    The docstring of the class is the help of the command, and the function of that name in
+    :mod:`deccs.app.commands` carries it out.
     """
-    >>> names_in('age,"height, cm"'), names_in(["age"])
-    (('age', 'height, cm'), ('age',))
+
+    COMMANDS: ClassVar[dict[str, type[Request]]] = {}
+
+    def __init_subclass__(cls, command: str | None = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if command:
+            Request.COMMANDS[command] = cls
+
+    @classmethod
+    @cache
+    def entries(cls) -> dict[str, Entry]:
+        """The fields by name."""
+        hints = get_type_hints(cls, include_extras=True)
+        return {item.name: entry(item, hints[item.name]) for item in fields(cls)}
+
+    @classmethod
+    def config_names(cls) -> list[str]:
+        """The options that a config file may hold."""
+        return [
+            name
+            for name, item in cls.entries().items()
+            if isinstance(item.words, Option) and item.words.in_config
+        ]
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        """The request made of options as they were typed; they override those of a config file."""
+        path = given.get("config")
+        settled = {} if path is None else read_config(cls, Path(path))
+        entries = cls.entries()
+        for name, value in given.items():
+            value = parsed(entries[name], value)
+            if entries[name].kind is Mapping:  # single settings override those of the file
+                value = {**settled.get(name, {}), **value}
+            settled[name] = value
+        for name, value in settled.items():
+            words = entries[name].words
+            choices = words.choices if isinstance(words, Option) else ()
+            if choices and value not in choices:
+                raise RequestError(
+                    f"{entries[name].label} must be one of {', '.join(choices)}, got {value!r}."
+                )
+        return cls(**settled)
+
+
+def entry(item: Any, hint: Any) -> Entry:
+    kind, words = get_args(hint)
+    optional = isinstance(kind, UnionType)
+    if optional:
+        (kind,) = (part for part in get_args(kind) if part is not type(None))
+    kind = get_origin(kind) or kind
+    return Entry(item.name, kind, optional, words, item.default)
+
+
+def parsed(item: Entry, value: Any) -> Any:
+    """An option's text, as typed, as a value of the field's type."""
+    if item.kind is tuple and not isinstance(value, list | tuple):
+        return split_names(value)
+    if item.kind is Mapping:
+        return dict(setting_in(text) for text in value)
+    return tuple(value) if item.kind is tuple else value
+
+
+def split_names(text: str) -> tuple[str, ...]:
     """
-    words = next(csv.reader([text], skipinitialspace=True), []) if isinstance(text, str) else text
-    if isinstance(words, str | bytes) or not all(isinstance(word, str) for word in words):
-        raise RunError(f"Names are given as a,b,c or as a list of texts, got {text!r}.")
+    >>> split_names('age,"height, cm"')
+    ('age', 'height, cm')
+    """
+    words = next(csv.reader([text], skipinitialspace=True), [])
     return tuple(word.strip() for word in words)
 
 
-def fit_options(config: Path | None, **given: Any) -> FitOptions:
-    """The config file's options, and over them those of the command line."""
-    options = {} if config is None else read_config(config)
-    options |= {name: value for name, value in given.items() if value is not None}
-    for name in ("members", "columns"):
-        if options.get(name) is not None:
-            options[name] = names_in(options[name])
-    return FitOptions(**options)
+def setting_in(text: str) -> tuple[str, Any]:
+    """The name and the value of ``--set NAME=VALUE``; the value as in TOML, else text.
+
+    >>> setting_in("network.layers=[64, 8]"), setting_in("rounds.tol=none"), setting_in("device=cpu")
+    (('network.layers', [64, 8]), ('rounds.tol', None), ('device', 'cpu'))
+    """
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not (name and equals):
+        raise RequestError(f"--set needs NAME=VALUE, such as rounds.n_rounds=5, got {text!r}.")
+    if value.lower() == "none":
+        return name, None
+    try:
+        return name, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return name, value
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """TOML or JSON with the names of the long options, and a table ``settings``."""
+def read_config(request: type[Request], path: Path) -> dict[str, Any]:
+    """The options in a TOML or JSON file, by the names of the fields."""
     try:
         text = path.read_text(encoding="utf-8")
         options = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except (OSError, ValueError) as error:
-        raise RunError(
-            f"The config file {path} cannot be read: {error}. It is TOML, or JSON if its name ends with "
-            ".json."
+        raise RequestError(
+            f"The config file {path} cannot be read: {error}. It must be TOML, or JSON if its name "
+            "ends with .json."
         ) from error
     if not isinstance(options, dict):
-        raise RunError(
-            f"The config file {path} must hold names and values, got {type(options).__name__}."
+        raise RequestError(
+            f"The config file {path} must hold names and values, got a {type(options).__name__}."
         )
-    known = {field.name: field for field in fields(FitOptions)}
-    check_known(options, known, f"The config file {path}")
+    check_known(options, request.config_names(), f"The config file {path}", "option")
+    entries = request.entries()
     for name, value in options.items():
-        kinds = {
-            "clusters": int,
-            "rounds": int,
-            "seed": int,
-            "header": bool,
-            "settings": dict,
-            "members": (list, str),
-            "columns": (list, str),
-        }.get(name, str)
-        if not isinstance(value, kinds):  # type: ignore[arg-type]
-            raise RunError(f"The config file {path}: {name} = {value!r} has the wrong type.")
+        if not fits(entries[name], value):
+            raise RequestError(
+                f"The config file {path}: {name} must be {KINDS[entries[name].kind]}, got {value!r}."
+            )
+        if entries[name].kind is tuple:
+            options[name] = split_names(value) if isinstance(value, str) else tuple(value)
     return options
 
 
-def check_known(
-    given: Mapping[str, Any], known: Sequence[str] | Mapping[str, Any], where: str
-) -> None:
-    for name in given:
-        if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise RunError(f"{where}: {name!r} is not known.{hint} There are {', '.join(known)}.")
+KINDS = {
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    bool: "true or false",
+    Path: "a path",
+    tuple: "a list of names",
+    Mapping: "a table of names and values",
+}
 
 
-def members_named(names: Sequence[str] | None, n_clusters: int) -> list[Member] | None:
-    """Clusterers by name; None leaves the choice to DECCS."""
-    if names is None:
-        return None
-    wanted = max(2, n_clusters)
-    known = dict(default_members(wanted)) | {
-        "bisecting": BisectingKMeans(wanted),
-        "birch": Birch(n_clusters=wanted),
-        "hdbscan": HDBSCAN(copy=True),
-    }
-    check_known(dict.fromkeys(names), known, "--members")
-    return [(name, known[name]) for name in names]
-
-
-def estimator(options: FitOptions) -> DECCS:
-    settings = dict(options.settings or {})
-    known = [name for name in DECCS().get_params(deep=False) if name not in OWN_OPTIONS]
-    check_known(settings, known, "settings in the config file")
-    if isinstance(settings.get("pretraining"), dict):
-        check_known(
-            settings["pretraining"],
-            [field.name for field in fields(Pretraining)],
-            "settings.pretraining in the config file",
+def fits(item: Entry, value: Any) -> bool:
+    """Whether a value of a config file has the type of the field."""
+    if value is None:
+        return item.optional
+    if isinstance(value, bool):  # which Python takes for a number
+        return item.kind is bool
+    if item.kind is tuple:
+        return isinstance(value, str) or (
+            isinstance(value, list) and all(isinstance(name, str) for name in value)
         )
-        settings["pretraining"] = Pretraining(**settings["pretraining"])
-    if isinstance(settings.get("layers"), list):
-        settings["layers"] = tuple(settings["layers"])
-    return DECCS(
-        options.clusters,
-        members=members_named(options.members, options.clusters),
-        n_rounds=options.rounds,
-        scale=None if options.scale == "none" else options.scale,
-        random_state=options.seed,
-        **settings,
-    )
+    if item.kind is Path:
+        return isinstance(value, str)
+    return isinstance(value, int | float if item.kind is float else item.kind)
+
+
+def check_known(names: Iterable[str], known: Iterable[str], where: str, what: str) -> None:
+    """Raise for the first name that is not known, with the closest one that is."""
+    known = list(known)
+    for name in names:
+        if name not in known:
+            raise RequestError(
+                f"{where}: there is no {what} {name!r}.{did_you_mean(name, known)} "
+                f"Choose from {', '.join(known)}."
+            )
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint with the names that look like this one, or that end like it.
+
+    >>> did_you_mean("n_round", ["rounds.n_rounds", "rounds.tol"])
+    " Did you mean 'rounds.n_rounds'?"
+    >>> did_you_mean("xyz", ["rounds.tol"])
+    ''
+    """
+    known = list(known)
+    last = [other.rpartition(".")[2] for other in known]
+    close = get_close_matches(name, known, n=1)
+    if not close:
+        ending = get_close_matches(name.rpartition(".")[2], last, n=1)
+        close = [other for other, end in zip(known, last, strict=True) if end in ending]
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+FILE = Argument(
+    "CSV, TSV, Parquet, Feather, .npy, .npz (array X), or a folder of images of one size.", "FILE"
+)
+RUN = Argument("Folder that `deccs fit` has written.", "DIR")
+AS_JSON = Option("Print one JSON object on stdout.", ("--json",), in_config=False)
+QUIET = Option("Print errors only.", ("--quiet", "-q"), in_config=False)
+OVERWRITE = Option("Replace existing results.", in_config=False)
+OUT = ("--out", "-o")
+HEADER = ("--header/--no-header",)
+
+
+@dataclass(frozen=True)
+class FitRequest(Request, command="fit"):
+    """Cluster a file. Labels, confidence, embedding, model and a report go to a folder.
+
+    Interrupted with Ctrl-C or killed, the same command resumes where it stopped.
+    """
+
+    file: Annotated[Path, FILE]
+    method: Annotated[
+        str,
+        Option(
+            "Clustering method: deccs, consensus, or a deep method such as idec. "
+            "`deccs info` lists all.",
+            ("--method", "-m"),
+        ),
+    ] = "deccs"
+    clusters: Annotated[
+        int | None,
+        Option("Number of clusters.", ("--clusters", "-k"), default="8", sets="n_clusters"),
+    ] = None
+    out: Annotated[
+        Path | None,
+        Option(
+            "Folder for the results.",
+            OUT,
+            metavar="DIR",
+            default="the file's name with -run",
+            in_config=False,
+        ),
+    ] = None
+    members: Annotated[
+        tuple[str, ...] | None,
+        Option(
+            "Clusterers of the ensemble: a,b,c. `deccs info` lists all.",
+            default="kmeans, spectral, agglomerative, mixture",
+            sets="members",
+        ),
+    ] = None
+    columns: Annotated[
+        tuple[str, ...] | None,
+        Option("Columns to cluster: a,b,c.", default="all numeric ones"),
+    ] = None
+    id: Annotated[
+        str | None,
+        Option("Column that names the rows.", metavar="COLUMN", default="row numbers"),
+    ] = None
+    scale: Annotated[
+        str | None,
+        Option(
+            "How to scale: auto, global (one scale for all columns, for pixels), columns or none.",
+            default="auto",
+            choices=("auto", "global", "columns", "none"),
+            sets="scale",
+        ),
+    ] = None
+    missing: Annotated[
+        str,
+        Option(
+            "Missing values: error, drop (such rows get no label) or mean.",
+            choices=("error", "drop", "mean"),
+        ),
+    ] = "error"
+    rounds: Annotated[
+        int | None,
+        Option("Most rounds after round 0.", default="10", sets="rounds__n_rounds"),
+    ] = None
+    seed: Annotated[
+        int | None,
+        Option("The same seed gives the same result.", default="0", sets="random_state"),
+    ] = None
+    settings: Annotated[
+        Mapping[str, Any],
+        Option(
+            "Any other parameter of the method, such as rounds.lambda_cons=2. May be repeated.",
+            ("--set",),
+            metavar="NAME=VALUE",
+        ),
+    ] = field(default_factory=dict)
+    config: Annotated[
+        Path | None,
+        Option(
+            "TOML or JSON file with options. The command line wins.",
+            metavar="FILE",
+            in_config=False,
+        ),
+    ] = None
+    encoding: Annotated[str, Option("Of CSV and TSV.")] = "utf-8"
+    header: Annotated[
+        bool | None,
+        Option("Whether CSV and TSV begin with column names.", HEADER, default="detected"),
+    ] = None
+    overwrite: Annotated[bool, OVERWRITE] = False
+    as_json: Annotated[bool, AS_JSON] = False
+    quiet: Annotated[bool, QUIET] = False
+
+
+AS_IN_FIT = "as in the fit"
+
+
+@dataclass(frozen=True)
+class PredictRequest(Request, command="predict"):
+    """Label another file with the model of a run. Its columns are found by name."""
+
+    run: Annotated[Path, RUN]
+    file: Annotated[Path, FILE]
+    out: Annotated[
+        Path | None, Option("CSV file for the labels.", OUT, metavar="FILE", default="stdout")
+    ] = None
+    missing: Annotated[
+        str | None,
+        Option("Missing values: error, drop or mean (of the fit).", default=AS_IN_FIT),
+    ] = None
+    encoding: Annotated[str | None, Option("Of CSV and TSV.", default=AS_IN_FIT)] = None
+    header: Annotated[
+        bool | None,
+        Option("Whether CSV and TSV begin with column names.", HEADER, default=AS_IN_FIT),
+    ] = None
+    overwrite: Annotated[bool, OVERWRITE] = False
+    quiet: Annotated[bool, QUIET] = False
+
+
+@dataclass(frozen=True)
+class ReportRequest(Request, command="report"):
+    """Write the report of a run again: one HTML file that needs no network."""
+
+    run: Annotated[Path, RUN]
+    out: Annotated[
+        Path | None, Option("HTML file.", OUT, metavar="FILE", default="report.html in DIR")
+    ] = None
+    data: Annotated[
+        Path | None,
+        Option("The data of the fit.", metavar="FILE", default="where it was during the fit"),
+    ] = None
+    quiet: Annotated[bool, QUIET] = False
+
+
+@dataclass(frozen=True)
+class CompareRequest(Request, command="compare"):
+    """Compare the labels of two or more runs row by row (NMI and ARI). Rows are matched by id."""
+
+    folders: Annotated[
+        tuple[Path, ...], Argument("Folders that `deccs fit` has written.", "DIR DIR ...")
+    ]
+    as_json: Annotated[bool, AS_JSON] = False
+
+
+@dataclass(frozen=True)
+class DatasetsRequest(Request, command="datasets"):
+    """List the eight data sets of the paper, their sizes and sources, and which are downloaded."""
+
+    as_json: Annotated[bool, AS_JSON] = False
+
+
+@dataclass(frozen=True)
+class InfoRequest(Request, command="info"):
+    """Show versions, machine, folders, methods and members. Include it in bug reports."""
+
+    as_json: Annotated[bool, AS_JSON] = False

@@ -1,44 +1,35 @@
-"""The folder of a run: what ``deccs fit`` writes, what the other commands read."""
+"""The folder of a run: what ``deccs fit`` writes, and what the other commands read."""
 
 from __future__ import annotations
 
+import codecs
 import csv
-import io
+import hashlib
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Protocol, Self
 
 import numpy as np
 
-from deccs import report, scores
-from deccs import storage as files
+from deccs import storage
+from deccs.answer import Answer
+from deccs.base import Clusterer
 from deccs.data.tables import Table, read_like
-from deccs.datasets.store import file_sha256
-from deccs.estimator import DECCS
+from deccs.events import Callback
+from deccs.json_values import finite
+from deccs.report import write_report
+from deccs.storage.atomic import replacing, sync_folder, write_text
 
-LABELS, EMBEDDING, SUMMARY, MODEL, REPORT = (
-    "labels.csv",
-    "embedding.npy",
-    "summary.json",
-    "model",
-    "report.html",
-)
-RESULTS = (
-    REPORT,
-    LABELS,
-    EMBEDDING,
-    MODEL,
-    SUMMARY,
-)  # the summary is moved in last: with it the run is whole
-CHECKPOINT = "checkpoint"
-NO_LABEL = -1  # of a row that was dropped for its missing values
+LABELS, EMBEDDING, SUMMARY = "labels.csv", "embedding.npy", "summary.json"
+MODEL, REPORT, ROUNDS, CHECKPOINT = "model", "report.html", "rounds.jsonl", "checkpoint"
+# The summary is moved in last: a folder that has one is complete.
+RESULTS = (REPORT, LABELS, EMBEDDING, MODEL, SUMMARY)
 
 
 class RunError(ValueError):
@@ -47,92 +38,185 @@ class RunError(ValueError):
 
 def make_folder(path: Path) -> None:
     if path.is_file():
-        raise RunError(f"--out {path} is a file. Name a folder; it is made if it is not there.")
+        raise RunError(f"--out {path} is a file. Give the name of a folder.")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunError(
-            f"--out {path} cannot be made: {error.strerror}. Name another folder."
+            f"--out {path} cannot be created: {error.strerror}. Give another folder."
         ) from error
 
 
-def write(path: Path, into: Callable[[Any], object]) -> Path:
-    """All of the file or nothing: it gets its name when it is complete."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        with temporary.open("wb") as file:
-            into(file)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
-
-
 def check_free(folder: Path, *, overwrite: bool) -> None:
-    """Refuse a folder that holds results, before any work is done for it."""
-    there = [name for name in RESULTS if (folder / name).exists()]
-    if there and not overwrite:
+    """Refuse a folder that holds results, before any work is done."""
+    existing = [name for name in RESULTS if (folder / name).exists()]
+    if existing and not overwrite:
         raise RunError(
-            f"{folder} holds results already ({', '.join(there)}). Name another folder with --out, or add "
-            "--overwrite to replace them."
+            f"{folder} already holds results ({', '.join(existing)}). Give another folder with "
+            "--out, or add --overwrite to replace them."
         )
 
 
-def write_run(folder: Path, model: DECCS, table: Table, summary: Mapping[str, Any]) -> None:
-    """Labels, embedding, model and summary; they come to their places when all of them are complete."""
-    labels, confidence = labeled(model, table, model.labels_)
-    with staged(folder) as stage:
-        (stage / LABELS).write_text(labels_csv(table, labels, confidence), encoding="utf-8")
-        np.save(stage / EMBEDDING, model.transform(table.X).astype(np.float32))
-        files.save(model, stage / MODEL, preprocessing=table.preprocessing())
-        (stage / SUMMARY).write_text(
-            json.dumps(summary, indent=2, allow_nan=False) + "\n", encoding="utf-8"
-        )
+class RunWriter(Callback):
+    """Writes labels and embedding while a fit tells its answer, and the rest when it is done.
 
+    Everything is written to a hidden folder first and moved into place at the end, so that a run
+    folder holds all results of one fit or none.
+    """
 
-@contextmanager
-def staged(folder: Path) -> Iterator[Path]:
-    """A place to write results in; without an error they replace those of the folder, one rename each."""
-    make_folder(folder)
-    for left in folder.glob(".part-*"):  # of a run that was killed while writing
-        shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as name:
-        stage = Path(name)
-        yield stage
-        old = stage / "old"
+    def __init__(self, folder: Path, table: Table) -> None:
+        self.folder, self.table = folder, table
+        self.stage = folder  # a hidden folder from the first answer on
+        self.blocks: list[Answer] = []  # without the embedding, which can be large
+        self._stack = ExitStack()
+        self._files = ExitStack()
+
+    def __enter__(self) -> Self:
+        make_folder(self.folder)
+        for leftover in self.folder.glob(".part-*"):  # of a process that was killed
+            shutil.rmtree(leftover, ignore_errors=True)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self._stack.__exit__(*exception)
+
+    def on_answer(self, answer: Answer) -> None:
+        if not self.blocks:
+            self._open(answer)
+        self.embedding.write(np.ascontiguousarray(answer.Z, dtype="<f4").tobytes())
+        self.labels.write(answer)
+        nothing = np.empty((len(answer), 0))
+        self.blocks.append(replace(answer, Z=nothing, probabilities=None))
+
+    def answer(self) -> Answer:
+        """What the fit said of all rows; the embedding is read from its file when it is used."""
+        whole = Answer.joined(self.blocks)
+        path = self.folder / EMBEDDING
+        return replace(whole, Z=np.load(path, mmap_mode="r")) if path.exists() else whole
+
+    def finish(self, model: Clusterer, summary: Mapping[str, Any]) -> None:
+        """Write model and summary, and move all results into place."""
+        self.labels.finish()
+        self._files.close()
+        storage.save(model, self.stage / MODEL, preprocessing=self.table.preprocessing())
+        text = json.dumps(finite(dict(summary)), indent=2, allow_nan=False)
+        write_text(self.stage / SUMMARY, text + "\n")
+        self._move_into_place()
+
+    def _open(self, answer: Answer) -> None:
+        temporary = tempfile.TemporaryDirectory(dir=self.folder, prefix=".part-")
+        self.stage = Path(self._stack.enter_context(temporary))
+        self._stack.enter_context(self._files)
+        self.embedding = self._files.enter_context(replacing(self.stage / EMBEDDING))
+        shape = int(self.table.kept.sum()), answer.Z.shape[1]
+        write_npy_header(self.embedding, shape)
+        labels = self._files.enter_context(replacing(self.stage / LABELS))
+        self.labels = LabelsFile(codecs.getwriter("utf-8")(labels), self.table)
+
+    def _move_into_place(self) -> None:
+        old = self.stage / "old"
         old.mkdir()
-        for result in reversed(RESULTS):  # the old summary goes first: no half-new run looks whole
-            if (folder / result).exists():
-                os.replace(folder / result, old / result)
-        for result in RESULTS:
-            if (stage / result).exists():
-                os.replace(stage / result, folder / result)
+        for name in reversed(RESULTS):  # the old summary goes first: no mixture looks complete
+            if (self.folder / name).exists():
+                os.replace(self.folder / name, old / name)
+        for name in RESULTS:
+            if (self.stage / name).exists():
+                os.replace(self.stage / name, self.folder / name)
+        sync_folder(self.folder)
 
 
-def labeled(model: DECCS, table: Table, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n_rows,) labels and confidence, with rows that were dropped in their places."""
-    every, confidence = np.full(len(table.kept), NO_LABEL), np.full(len(table.kept), np.nan)
-    every[table.kept] = labels
-    confidence[table.kept] = model.consensus_confidence(table.X)
-    return every, confidence
+def write_npy_header(out: BinaryIO, shape: tuple[int, int]) -> None:
+    """The beginning of a .npy file of single precision numbers, whose rows follow."""
+    facts = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(out, facts)
 
 
-def labels_csv(table: Table, labels: np.ndarray, confidence: np.ndarray) -> str:
-    """A line per row of the file, in its order; a row without a label has empty fields."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["row" if table.ids.dtype.kind == "i" else "id", "label", "confidence"])
-    for name, label, sure in zip(table.ids, labels, confidence, strict=True):
-        writer.writerow([name, "", ""] if label == NO_LABEL else [name, label, f"{sure:.4f}"])
-    return out.getvalue()
+class TextFile(Protocol):
+    def write(self, text: str, /) -> object: ...
 
 
-def write_run_report(model: DECCS, table: Table, path: Path, title: str) -> None:
+class LabelsFile:
+    """A CSV file with a line per row of a table, in its order, written block by block.
+
+    Rows that were dropped because of missing values have empty fields.
+    """
+
+    def __init__(self, out: TextFile, table: Table) -> None:
+        self.writer = csv.writer(out, lineterminator="\n")
+        self.rows = zip(table.ids, table.kept, strict=True)
+        self.key = "row" if table.ids.dtype.kind == "i" else "id"
+        self.fields: list[str] = []
+
+    def write(self, answer: Answer) -> None:
+        """The labels of the next rows, and their confidence if the method has one."""
+        self._begin(["label"] if answer.confidence is None else ["label", "confidence"])
+        columns: list[Any] = [answer.labels.tolist()]
+        if answer.confidence is not None:
+            columns.append([f"{value:.4f}" for value in answer.confidence])
+        for values in zip(*columns, strict=True):
+            for name, kept in self.rows:
+                self.writer.writerow([name, *(values if kept else self._empty)])
+                if kept:
+                    break
+
+    def finish(self) -> None:
+        """The dropped rows after the last label."""
+        self._begin(["label", "confidence"])
+        self.writer.writerows([name, *self._empty] for name, _ in self.rows)
+
+    def _begin(self, fields: list[str]) -> None:
+        if not self.fields:
+            self.fields = fields
+            self.writer.writerow([self.key, *fields])
+
+    @property
+    def _empty(self) -> list[str]:
+        return [""] * len(self.fields)
+
+
+class RunLog(Callback):
+    """Appends every round to a file, a JSON object per line, as soon as it is finished.
+
+    A resumed fit goes on with the lines of the interrupted one.
+    """
+
+    def __init__(self, path: Path, *, resume: bool = False) -> None:
+        self.path, self.resume = path, resume
+        self.logged: set[tuple[int, int]] = set()
+
+    def on_fit_start(self, estimator: Any) -> None:
+        lines = self.path.read_bytes() if self.resume and self.path.exists() else b""
+        whole = lines[: lines.rfind(b"\n") + 1]  # the last line of a killed process may be torn
+        records = [json.loads(line) for line in whole.splitlines()]
+        self.logged = {(record["start"], record["round"]) for record in records}
+        self.path.unlink(missing_ok=True)
+        if whole:
+            write_text(self.path, whole.decode())
+
+    def on_round(self, finished: Any) -> None:
+        place = (finished.start, finished.number)
+        if place in self.logged:
+            return
+        self.logged.add(place)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(finite(finished.as_dict()), allow_nan=False) + "\n")
+
+    def on_fit_end(self, estimator: Any) -> None:
+        """Add what a killed process had finished, but not logged."""
+        for finished in getattr(estimator, "rounds_", ()):
+            self.on_round(finished)
+
+
+def write_run_report(
+    model: Clusterer, table: Table, path: Path, title: str, answer: Answer | None = None
+) -> None:
+    """The report of a fit; ``answer`` is what the fit said of the rows, if it is at hand."""
     kept = table.kept
-    report.write_report(
+    write_report(
         model,
         table.X,
         path,
+        answer=answer,
         feature_names=table.feature_names,
         ids=table.ids[kept],
         columns={name: column[kept] for name, column in table.others.items()},
@@ -146,25 +230,25 @@ def read_summary(folder: Path) -> dict[str, Any]:
         summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunError(
-            f"{folder} is no folder of a finished run: {SUMMARY} cannot be read ({error}). Give what "
-            "`deccs fit` was given as --out."
+            f"{folder} is not the folder of a finished run: {SUMMARY} cannot be read ({error}). "
+            "Give the folder that was the --out of `deccs fit`."
         ) from error
     if not isinstance(summary, dict):
-        raise RunError(f"{folder / SUMMARY} is not what `deccs fit` writes. Fit anew.")
+        raise RunError(f"{folder / SUMMARY} was not written by `deccs fit`. Fit the model again.")
     return summary
 
 
-def load_model(folder: Path) -> tuple[DECCS, dict[str, Any]]:
+def load_model(folder: Path) -> tuple[Clusterer, dict[str, Any]]:
     """The model of a run (or a model folder or .zip itself), and how its data was read."""
     path = folder / MODEL if (folder / MODEL).is_dir() else folder
     if not path.exists():
-        raise RunError(f"There is no {folder}. Give what `deccs fit` was given as --out.")
-    model = files.load(path, kind=DECCS)
-    preprocessing = files.read_preprocessing(path)
+        raise RunError(f"{folder} does not exist. Give the --out of `deccs fit`.")
+    model = storage.load(path)
+    preprocessing = storage.read_preprocessing(path)
     if not isinstance(preprocessing.get("feature_names"), list):
         raise RunError(
-            f"{path} does not say which columns it needs: it was not saved by `deccs fit`. Load it in "
-            "Python with deccs.DECCS.load."
+            f"{path} does not say which columns it needs: it was not saved by `deccs fit`. Load it "
+            f"in Python with {type(model).__name__}.load."
         )
     return model, preprocessing
 
@@ -175,90 +259,22 @@ def training_table(folder: Path, data: Path | None, preprocessing: Mapping[str, 
     path = data or Path(str(source.get("file", "")))
     if not path.exists():
         raise RunError(
-            f"The data of {folder} was {path}, which is not there. Say with --data where it is now."
+            f"The data of {folder} was in {path}, which does not exist. Say with --data where it "
+            "is now."
         )
     if data is None and path.is_file() and file_sha256(path) != source.get("sha256"):
         raise RunError(
-            f"{path} has changed since the fit of {folder}. Give the file as it was with --data."
+            f"{path} has changed since the fit of {folder}. Give the original file with --data."
         )
     return read_like(path, preprocessing)
 
 
-@dataclass(frozen=True, eq=False)
-class RunLabels:
-    folder: Path
-    key: str  # "id" or "row"
-    labels: dict[str, int]  # of the rows that have one
-    summary: dict[str, Any]
-
-
-def read_labels(folder: Path) -> RunLabels:
-    summary = read_summary(folder)
-    path = folder / LABELS
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            key, *_ = next(reader := csv.reader(file))
-            labels = {name: int(label) for name, label, *_ in reader if label != ""}
-    except (OSError, ValueError, StopIteration) as error:
-        raise RunError(
-            f"{path} cannot be read: {error}. Is {folder} the folder of a finished run?"
-        ) from error
-    return RunLabels(folder, key, labels, summary)
-
-
-def compare(folders: Sequence[Path]) -> dict[str, Any]:
-    """Every run by itself, and every two by the rows they share."""
-    if len(folders) < 2:
-        raise RunError(f"Comparing needs at least two runs, got {len(folders)}.")
-    runs = [read_labels(folder) for folder in folders]
-    return {
-        "runs": [
-            {
-                "run": str(run.folder),
-                "rows": len(run.labels),
-                "agreement": run.summary.get("agreement"),
-                "sizes": np.bincount(list(run.labels.values())).tolist(),
-            }
-            for run in runs
-        ],
-        "pairs": [compare_pair(a, b) for a, b in combinations(runs, 2)],
-    }
-
-
-def compare_pair(a: RunLabels, b: RunLabels) -> dict[str, Any]:
-    common = [name for name in a.labels if name in b.labels]
-    if a.key != b.key or not common:
-        raise RunError(
-            f"{a.folder} and {b.folder} have no rows in common (by {a.key} and by {b.key}). Fit both "
-            "with the same --id."
-        )
-    labels = [[run.labels[name] for name in common] for run in (a, b)]
-    return {
-        "runs": [str(a.folder), str(b.folder)],
-        "rows_in_common": len(common),
-        "nmi": scores.nmi(*labels),
-        "ari": scores.ari(*labels),
-    }
-
-
-def forget_checkpoint(folder: Path) -> None:
-    shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
-
-
-def tidy(folder: Path) -> None:
-    """Take away a folder that an unfinished run has made and left empty."""
+def remove_if_empty(folder: Path) -> None:
+    """Remove a folder that an unfinished run has left empty."""
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
 
 
-def data_facts(path: Path, table: Table) -> dict[str, Any]:
-    """What the summary says of the data."""
-    return {
-        "file": str(path.resolve()),
-        "sha256": file_sha256(path) if path.is_file() else None,
-        "rows": len(table.kept),
-        "rows_without_label": int((~table.kept).sum()),
-        "columns": list(table.feature_names),
-        "columns_left_out": table.left_out,
-        "id_column": table.id_column,
-    }
+def file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

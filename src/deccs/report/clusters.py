@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-BLOCK = 4_096  # rows at a time, so that large tables are never copied whole
+from deccs.data.source import RowSource, each_block
+
 MOST_PIXELS = 64  # a side of a small picture
 N_NEAREST = 8
 
@@ -34,48 +33,48 @@ class Differences:
         return np.where(known, (self.cluster_means - self.means) / scale, 0.0)
 
 
-def dense_blocks(X: Any) -> Iterator[tuple[slice, np.ndarray]]:
-    for start in range(0, X.shape[0], BLOCK):
-        rows = slice(start, start + BLOCK)
-        block = X[rows]
-        yield rows, np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=float)
+def differences(source: RowSource, labels: np.ndarray, n_clusters: int) -> Differences:
+    """Means of the clusters and of all points, deviations of all; one pass over the rows.
 
-
-def differences(X: Any, labels: np.ndarray, n_clusters: int) -> Differences:
-    """Means of the clusters and of all, deviations of all; two passes over the rows.
-
-    >>> differences(np.array([[0.0], [0.0], [4.0], [4.0]]), np.array([0, 0, 1, 1]), 2).standardized
+    >>> from deccs.data.source import source_of
+    >>> X = source_of(np.array([[0.0], [0.0], [4.0], [4.0]]))
+    >>> differences(X, np.array([0, 0, 1, 1]), 2).standardized
     array([[-1.],
            [ 1.]])
     """
-    n, d = X.shape
-    sizes = np.bincount(labels, minlength=n_clusters)
-    sums, squares = np.zeros((n_clusters, d)), np.zeros(d)
+    d = source.shape[1]
+    sums, n_rows = np.zeros((n_clusters, d)), 0
+    means, squares = np.zeros(d), np.zeros(d)
     lowest, highest = np.inf, -np.inf
-    for rows, block in dense_blocks(X):
-        belongs = np.arange(n_clusters)[:, None] == labels[rows]  # (k, block)
+    for place, block in each_block(source):
+        belongs = np.arange(n_clusters)[:, None] == labels[place]  # (k, block)
         sums += belongs.astype(float) @ block
         lowest, highest = min(lowest, float(block.min())), max(highest, float(block.max()))
-    means = sums.sum(axis=0) / n
-    for _, block in dense_blocks(X):
-        squares += ((block - means) ** 2).sum(axis=0)
-    deviations = np.sqrt(squares / n)
-    # A column of one value keeps a crumb of rounding, and must not stand out by it.
+        # Mean and squared differences of the rows so far, joined with those of the block (Chan et
+        # al. 1979): as exact as a second pass.
+        block_means = block.mean(axis=0)
+        step = block_means - means
+        share = len(block) / (n_rows + len(block))
+        squares += ((block - block_means) ** 2).sum(axis=0) + step**2 * n_rows * share
+        means += step * share
+        n_rows += len(block)
+    deviations = np.sqrt(squares / n_rows)
+    # Rounding must not make a column of one value stand out.
     deviations[deviations <= 1e-9 * np.abs(means)] = 0
-    return Differences(
-        sizes, sums / np.maximum(sizes, 1)[:, None], means, deviations, lowest, highest
-    )
+    sizes = np.bincount(labels[labels >= 0], minlength=n_clusters)
+    cluster_means = sums / np.maximum(sizes, 1)[:, None]
+    return Differences(sizes, cluster_means, means, deviations, lowest, highest)
 
 
-def nearest_to_center(Z: np.ndarray, members: np.ndarray, most: int = N_NEAREST) -> np.ndarray:
-    """Row numbers of a cluster's points nearest to its center in the consensus representation.
+def nearest_to_center(Z: np.ndarray, rows: np.ndarray, most: int = N_NEAREST) -> np.ndarray:
+    """Those of a cluster's rows that are nearest to its center in the representation.
 
     >>> nearest_to_center(np.array([[0.0], [1.0], [5.0], [2.0]]), np.array([0, 1, 3]), 2)
     array([1, 0])
     """
-    own = Z[members].astype(float)
-    distances = ((own - own.mean(axis=0)) ** 2).sum(axis=1)
-    return members[np.argsort(distances, kind="stable")[:most]]
+    points = Z[rows].astype(float)
+    distances = ((points - points.mean(axis=0)) ** 2).sum(axis=1)
+    return rows[np.argsort(distances, kind="stable")[:most]]
 
 
 def as_png(image: np.ndarray, lowest: float, highest: float) -> bytes:
@@ -87,17 +86,9 @@ def as_png(image: np.ndarray, lowest: float, highest: float) -> bytes:
     lines = np.pad(gray, [(0, 0), (1, 0)]).tobytes()  # each line begins with its filter: none
 
     def chunk(kind: bytes, content: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(content))
-            + kind
-            + content
-            + struct.pack(">I", zlib.crc32(kind + content))
-        )
+        checksum = struct.pack(">I", zlib.crc32(kind + content))
+        return struct.pack(">I", len(content)) + kind + content + checksum
 
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)  # 8 bit gray
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(lines, 9))
-        + chunk(b"IEND", b"")
-    )
+    parts = [(b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)

@@ -19,7 +19,7 @@
 
   const rows = data.rows && unpack(data.rows);
   const labels = unpack(data.labels);
-  const confidence = unpack(data.confidence.values);
+  const confidence = data.confidence && unpack(data.confidence.values);
   const members = data.members.map((member) => ({ name: member.name, labels: lazily(member.labels) }));
   const columns = data.columns.map((column) => ({ ...column, codes: lazily(column.labels || column.values) }));
   const number = (scale, code) => scale.low + (scale.high - scale.low) * code / 65534;
@@ -275,8 +275,8 @@
   // ---- one point
   function tell(i) {
     const point = pointAt(i), label = labels[point];
-    const parts = [nameOf(point), label === none(labels) ? MISSING_NAME : `cluster ${label}`,
-      `confidence ${number(data.confidence, confidence[point]).toFixed(2)}`];
+    const parts = [nameOf(point), label === none(labels) ? MISSING_NAME : `cluster ${label}`];
+    if (confidence) parts.push(`confidence ${number(data.confidence, confidence[point]).toFixed(2)}`);
     const [kind, place] = choice.split(":"), code = coloring.codes[i];
     if (kind === "member") parts.push(`${members[place].name}: ${code === none(coloring.codes) ? MISSING_NAME : code}`);
     if (kind === "column") {
@@ -289,7 +289,7 @@
     if (i === focus) return;
     focus = i;
     tip.hidden = i < 0;
-    byId("said").textContent = i < 0 ? "" : tell(i).join(", ");
+    byId("description").textContent = i < 0 ? "" : tell(i).join(", ");
     if (i >= 0) {
       tip.replaceChildren(...tell(i).map((text) => element("div", text)));
       const { fit, left, bottom } = toScreen(), { x, y } = frame.flat(), scale = density();
@@ -370,7 +370,7 @@
     slider.setAttribute("aria-valuetext", frame.name);
     focus = -1;
     tip.hidden = true;
-    byId("said").textContent = "";
+    byId("description").textContent = "";
     recolor();
   }
   function zoom(by, px = canvas.width / 2, py = canvas.height / 2) {
@@ -403,14 +403,14 @@
   byId("all").onclick = whole;
   byId("find").onsubmit = (event) => {
     event.preventDefault();
-    const wanted = byId("wanted").value.trim();
+    const query = byId("query").value.trim();
     let found = -1;
     for (let point = 0; point < data.points && found < 0; point++) {
       const name = nameOf(point);
-      if (name === wanted || (!data.ids && name === `row ${wanted}`)) found = point;
+      if (name === query || (!data.ids && name === `row ${query}`)) found = point;
     }
     if (found < 0 || (frames.at(-1).places && !frames.at(-1).places().includes(found))) {
-      byId("said").textContent = `No point drawn is called ${wanted}.`;
+      byId("description").textContent = `No point drawn is called ${query}.`;
     } else go(found);
   };
   for (const button of document.querySelectorAll(".go")) button.onclick = () => go(Number(button.dataset.point));

@@ -1,4 +1,4 @@
-"""Model and data to one HTML file."""
+"""From a fitted model and its data to one HTML file."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -16,17 +17,23 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from deccs.estimator import DECCS
+from deccs.answer import Answer
+from deccs.checks import whole
+from deccs.data.source import RowSource, source_of
 from deccs.report import sections
 from deccs.report.clusters import differences
 from deccs.report.points import Result, Scatter, scatter_of
+from deccs.storage.atomic import replacing
+
+MOST_OTHER_LABELS = 0.05  # another machine may round a few points on a border to the other side
 
 
 def write_report(
-    model: DECCS,
+    model: Any,
     X: Any,
     path: str | os.PathLike[str],
     *,
+    answer: Answer | None = None,
     feature_names: Sequence[str] | None = None,
     ids: Sequence[Any] | None = None,
     columns: Mapping[str, Any] | None = None,
@@ -35,73 +42,68 @@ def write_report(
     projection: str = "pca",
     title: str = "Clustering report",
 ) -> None:
-    """Write what ``model`` found in the data it was fitted on as one HTML file that needs nothing else.
+    """Write what ``model`` found in the data of its fit as one HTML file that needs nothing else.
+
+    What a method does not have (rounds, members, confidence) is left out.
 
     Parameters
     ----------
-    model : fitted DECCS, also one that was loaded
-    X : (n_points, n_features), the data of the fit, its rows in that order
-    path : the HTML file; it gets its name when it is complete
+    model : a fitted estimator of deccs, also one that was loaded
+    X : (n_points, n_features), the data of the fit, its rows in the same order
+    path : the HTML file; it is replaced when the new one is complete
+    answer : ``model.answer(X)``, if you have it already
     feature_names : names of the columns of X; those of the fit by default
     ids : a name per point; its row number by default
-    columns : name -> (n_points,) numbers or words, further columns to color by
+    columns : name -> (n_points,) numbers or words: further columns to color by
     image_shape : (height, width) if the rows are images
-    max_points : at most so many are drawn; the tables are of all
-    projection : "pca", or "tsne" for the result on at most 5,000 points; two dimensions stay as they are by "pca"
+    max_points : the most points that are drawn; the tables always cover all
+    projection : "pca", or "tsne" for the result with at most 5,000 points. With "pca" two dimensions
+        are drawn as they are
     """
     check_is_fitted(model, "labels_")
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(
-            f"The report cannot go to {path}: there is no folder {path.parent}. Make it first."
+            f"The report cannot be written to {path}: there is no folder {path.parent}. "
+            "Create it first."
         )
-    X, columns = as_rows(X), dict(columns or {})
-    check_arguments(model, X, ids, columns, image_shape, max_points, projection)
-    feature_names = names_of_columns(model, feature_names, X.shape[1])
-    names = None if ids is None else [plain_id(value) for value in np.asarray(ids).tolist()]
+    source, columns = rows_of(X), dict(columns or {})
+    check_arguments(model, source, ids, columns, image_shape, max_points, projection)
+    feature_names = names_of_columns(model, feature_names, source.shape[1])
+    result = Result.of(model, checked_answer(model, model.answer(X) if answer is None else answer))
 
-    result = Result(
-        model.transform(X),
-        model.labels_,
-        model.consensus_confidence(X),
-        model.members_predict(X),
-        tuple(model.member_names_),
-        model.rounds_,
-        model.best_round_,
-    )
+    names = None if ids is None else [plain_id(value) for value in np.asarray(ids).tolist()]
     scatter = scatter_of(
         result, ids=names, columns=columns, max_points=max_points, projection=projection
     )
-    page = assemble(model, X, result, scatter, names, feature_names, image_shape, title)
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        temporary.write_bytes(page.encode("utf-8", errors="replace"))
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    page = assemble(model, source, result, scatter, names, feature_names, image_shape, title)
+    with replacing(path) as out:
+        out.write(page.encode("utf-8", errors="replace"))
 
 
-def as_rows(X: Any) -> Any:
-    """(n, d), an array or a CSR matrix; images (n, h, w) are flattened."""
+def rows_of(X: Any) -> RowSource:
+    """(n, d) rows; images (n, h, w) are flattened."""
+    if isinstance(X, RowSource):
+        return X
     if hasattr(X, "tocsr"):
-        return X.tocsr()
+        return source_of(X.tocsr())
     X = np.asarray(X)
-    return X.reshape(len(X), -1) if X.ndim > 2 else X
+    return source_of(X.reshape(len(X), -1) if X.ndim > 2 else X)
 
 
 def check_arguments(
-    model: DECCS,
-    X: Any,
+    model: Any,
+    source: RowSource,
     ids: Any,
     columns: Mapping[str, Any],
     image_shape: Any,
     max_points: Any,
     projection: str,
 ) -> None:
-    n_points = len(model.labels_)
-    if X.ndim != 2 or X.shape[0] != n_points:
+    n_points, shape = len(model.labels_), source.shape
+    if len(shape) != 2 or shape[0] != n_points:
         raise ValueError(
-            f"X must be the data the model was fitted on, {n_points} rows; got shape {X.shape}."
+            f"X must be the data the model was fitted on, {n_points} rows; got shape {shape}."
         )
     if ids is not None and len(ids) != n_points:
         raise ValueError(f"ids must name each of the {n_points} points, got {len(ids)}.")
@@ -112,34 +114,36 @@ def check_arguments(
                 f"got shape {np.shape(values)}."
             )
     if image_shape is not None and (
-        len(image_shape) != 2 or image_shape[0] * image_shape[1] != X.shape[1]
+        len(image_shape) != 2 or image_shape[0] * image_shape[1] != shape[1]
     ):
         raise ValueError(
-            f"image_shape must be (height, width) with height x width = {X.shape[1]} columns, "
+            f"image_shape must be (height, width) with height x width = {shape[1]} columns, "
             f"got {image_shape!r}."
         )
-    if (
-        isinstance(max_points, bool)
-        or not isinstance(max_points, int | np.integer)
-        or max_points < 1
-    ):
-        raise ValueError(f"max_points must be a whole number of at least 1, got {max_points!r}.")
+    rule = whole(at_least=1)
+    if not rule.allows(max_points):
+        raise ValueError(f"max_points must be {rule.words}, got {max_points!r}.")
     if projection not in ("pca", "tsne"):
         raise ValueError(f"projection must be 'pca' or 'tsne', got {projection!r}.")
-    some = np.linspace(0, n_points - 1, min(n_points, 1_000)).astype(int)
-    other = (model.predict(X[some]) != model.labels_[some]).mean()
-    if other > 0.05:  # another machine may round a point on a border to the other side, not many
+
+
+def checked_answer(model: Any, answer: Answer) -> Answer:
+    """The answer with the labels of the fit; it must be about the data of the fit."""
+    other = (answer.labels != model.labels_).mean()
+    if other > MOST_OTHER_LABELS:
         raise ValueError(
-            f"X must be the data the model was fitted on, its rows in the same order: {other:.0%} of "
-            f"{len(some)} rows looked at get another label than in the fit."
+            "X must be the data the model was fitted on, its rows in the same order: "
+            f"{other:.0%} of the rows get another label than in the fit."
         )
+    # Single precision is what the run folder keeps: a report made again is the same.
+    Z = np.asarray(answer.Z, dtype=np.float32)
+    return replace(answer, Z=Z, labels=model.labels_, probabilities=None)
 
 
-def names_of_columns(model: DECCS, given: Sequence[str] | None, n_features: int) -> list[str]:
+def names_of_columns(model: Any, given: Sequence[str] | None, n_features: int) -> list[str]:
     if given is None:
-        given = getattr(
-            model, "feature_names_in_", [f"column {place}" for place in range(n_features)]
-        )
+        numbered = [f"column {place}" for place in range(n_features)]
+        given = getattr(model, "feature_names_in_", numbered)
     names = [str(name) for name in given]
     if len(names) != n_features:
         raise ValueError(
@@ -153,8 +157,8 @@ def plain_id(value: Any) -> str | int:
 
 
 def assemble(
-    model: DECCS,
-    X: Any,
+    model: Any,
+    source: RowSource,
     result: Result,
     scatter: Scatter,
     ids: Sequence[str | int] | None,
@@ -162,55 +166,57 @@ def assemble(
     image_shape: tuple[int, int] | None,
     title: str,
 ) -> str:
-    """The page's parts in their places."""
-    n_clusters = max(model.n_clusters_, int(result.labels.max()) + 1)
-    names = (
-        [f"row {row}" for row in range(len(result.labels))]
-        if ids is None
-        else [str(name) for name in ids]
-    )
-    found = differences(X, result.labels, n_clusters)
-    best = result.rounds[result.best_round]
+    """The page, with all parts in their places."""
+
+    def name_of(row: int) -> str:
+        return f"row {row}" if ids is None else str(ids[row])
+
+    found = differences(source, result.answer.labels, result.n_clusters)
+    if image_shape is None:
+        different = sections.by_features(found, feature_names)
+        different_note = (
+            "Columns whose mean in the cluster is furthest from the mean of all points, "
+            "in standard deviations of all points."
+        )
+    else:
+        different = sections.by_images(found, source, result, image_shape, name_of)
+        different_note = "The mean image, and the points nearest to the center of the cluster."
     script = part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return fill(
         part("page.html"),
         {
             "title": escape(title),
-            # The browser itself refuses any script but this one and any request.
-            "policy": f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:",
+            # The browser itself refuses any other script and any request.
+            "policy": f"default-src 'none'; script-src 'sha256-{digest}'; "
+            "style-src 'unsafe-inline'; img-src data:",
             "style": part("page.css"),
             "script": script,
             "data": as_json(
                 {**scatter.data, "shapes": sections.SHAPES, "colors": sections.N_COLORS}
             ),
-            "facts": sections.facts(result, n_clusters),
+            "facts": sections.facts(result),
             "colors": color_choices(scatter.data),
             "frames": str(len(scatter.data["frames"]) - 1),
-            "view": escape(view_said(scatter, len(names))),
-            "rounds": sections.agreement_over_rounds(result.rounds, result.best_round),
-            "members": sections.agreement_of_members(best),
-            "sizes": sections.cluster_sizes(result, n_clusters),
-            "different": sections.by_features(found, feature_names)
-            if image_shape is None
-            else sections.by_images(found, X, result, image_shape, names),
-            "different_said": "Mean image, and the points nearest to the cluster's center."
-            if image_shape
-            else "Columns whose mean in the cluster is furthest from that of all points, "
-            "in standard deviations of all points.",
-            "uncertain": sections.least_certain(result, names, places_drawn(scatter, len(names))),
+            "slide": "" if result.rounds else " hidden",
+            "view": escape(view_text(scatter, result)),
+            "agreement": sections.agreement(result),
+            "sizes": sections.cluster_sizes(result),
+            "different": different,
+            "different_note": different_note,
+            "uncertain": sections.least_certain(result, name_of, scatter.place_of),
             "settings": sections.settings(model),
         },
     )
 
 
 def fill(template: str, parts: Mapping[str, str]) -> str:
-    """Each ``{{name}}`` of the template by its part; what stands in a part is not read again.
+    """The template with each ``{{name}}`` replaced by its part; parts are not searched again.
 
     >>> fill("<p>{{a}}</p>", {"a": "{{b}}", "b": ""})
     '<p>{{b}}</p>'
     """
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
 
 
 def part(name: str) -> str:
@@ -228,35 +234,28 @@ def as_json(data: Any) -> str:
 
 
 def color_choices(data: Mapping[str, Any]) -> str:
-    """What the points can be colored by, as the options of a select."""
-    choices = [("cluster", "Cluster"), ("confidence", "Confidence")]
+    """What the points can be colored by, as the options of a select element."""
+    choices = [("cluster", "Cluster")]
+    if data["confidence"] is not None:
+        choices.append(("confidence", "Confidence"))
     members = [(f"member:{place}", member["name"]) for place, member in enumerate(data["members"])]
     columns = [(f"column:{place}", column["name"]) for place, column in enumerate(data["columns"])]
-    options = "".join(f'<option value="{value}">{text}</option>' for value, text in choices)
+    html = options(choices)
     for heading, group in (("Member", members), ("Column", columns)):
         if group:
-            options += (
-                f'<optgroup label="{heading}">'
-                + "".join(
-                    f'<option value="{value}">{escape(str(text))}</option>' for value, text in group
-                )
-                + "</optgroup>"
-            )
-    return options
+            html += f'<optgroup label="{heading}">{options(group)}</optgroup>'
+    return html
 
 
-def view_said(scatter: Scatter, n_points: int) -> str:
-    """One sentence on what the two axes are, one on how many points are drawn."""
-    some = (
-        ""
-        if len(scatter.shown) == n_points
-        else f" {len(scatter.shown):,} of {n_points:,} points are drawn."
+def options(choices: Sequence[tuple[str, object]]) -> str:
+    return "".join(
+        f'<option value="{value}">{escape(str(text))}</option>' for value, text in choices
     )
-    return f"{scatter.said}; each round fills the frame.{some}"
 
 
-def places_drawn(scatter: Scatter, n_points: int) -> np.ndarray:
-    """(n_points,): the place of each point among those drawn, -1 where the last frame has it not."""
-    drawn = np.full(n_points, -1)
-    drawn[scatter.rows[scatter.shown]] = scatter.shown
-    return drawn
+def view_text(scatter: Scatter, result: Result) -> str:
+    """What the two axes are, and how many points are drawn."""
+    n_points, n_drawn = len(result.answer), len(scatter.shown)
+    rounds = "; each round fills the frame" if result.rounds else ""
+    some = "" if n_drawn == n_points else f" {n_drawn:,} of {n_points:,} points are drawn."
+    return f"{scatter.axes}{rounds}.{some}"

@@ -1,4 +1,4 @@
-"""What the scatter draws: which points, where, and in which groups, packed small for the page."""
+"""What the scatter plot draws: which points, where, and in which groups, in a compact form."""
 
 from __future__ import annotations
 
@@ -8,75 +8,46 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
+from deccs.answer import Answer
+from deccs.data.sampling import Others, draw_rows
 from deccs.labels import NOISE, align_labels
+from deccs.plots import Plane, plane_of
 from deccs.rounds.records import Round
 
-MOST_TSNE = 5_000  # its time grows fast, and its picture does not gain
+MOST_TSNE = 5_000  # its time grows fast, and more points do not make it clearer
+MOST_FOR_PLANE = 100_000  # points the main components are computed from
 MOST_CATEGORIES = 47  # 8 colors in 6 shapes, less one for "other"
-FEW_NUMBERS = 12  # whole numbers of so few values are codes, not amounts
-
-
-@dataclass(frozen=True)
-class Plane:
-    """How the representation becomes flat: its center and two directions."""
-
-    center: np.ndarray  # (d,)
-    directions: np.ndarray  # (d, 2)
-    share: float  # of the variance that is seen
-
-    def __call__(self, Z: np.ndarray) -> np.ndarray:
-        return (Z - self.center) @ self.directions
-
-
-def plane_of(Z: np.ndarray) -> Plane:
-    """Two columns as they are, one beside zeros, more by their two main components.
-
-    One plane for all rounds: the rounds move the points of one embedding, so its axes keep their meaning.
-
-    >>> plane_of(np.array([[3.0, 0, 0], [-3, 0, 0], [0, 1, 0], [0, -1, 0]])).directions.T
-    array([[1., 0., 0.],
-           [0., 1., 0.]])
-    """
-    d = Z.shape[1]
-    if d <= 2:
-        return Plane(np.zeros(d), np.eye(d, 2), 1.0)
-    center = Z.mean(axis=0, dtype=float)
-    variances, vectors = np.linalg.eigh(np.cov(Z.T.astype(float)))  # ascending
-    directions = vectors[:, :-3:-1]  # (d, 2)
-    # An eigenvector has no sign of its own; its largest part is made positive.
-    directions = directions * np.where(directions[np.abs(directions).argmax(0), [0, 1]] < 0, -1, 1)
-    return Plane(center, directions, float(variances[-2:].sum() / max(variances.sum(), 1e-300)))
+FEW_NUMBERS = 12  # whole numbers with at most this many values are codes, not amounts
 
 
 def by_tsne(Z: np.ndarray) -> np.ndarray:
-    """(n, 2), near points near; at most ``MOST_TSNE`` of them."""
-    from sklearn.manifold import TSNE  # loads slowly, and few want it
+    """(n, 2), where near points stay near."""
+    from sklearn.manifold import TSNE  # loads slowly, and is rarely used
 
     perplexity = min(30.0, max(1.0, (len(Z) - 1) / 3))
     return TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(Z)
 
 
-def thinned(rows: np.ndarray, most: int) -> np.ndarray:
-    """Places of at most ``most`` of them, evenly over their order.
+def thinned(n: int, most: int) -> np.ndarray:
+    """At most ``most`` of the numbers from 0 to n - 1, evenly spaced.
 
-    >>> thinned(np.arange(10), 4)
+    >>> thinned(10, 4)
     array([0, 2, 5, 7])
     """
-    if len(rows) <= most:
-        return np.arange(len(rows))
-    return np.arange(most) * len(rows) // most
+    return np.arange(n) if n <= most else np.arange(most) * n // most
 
 
 def rows_to_draw(n_points: int, samples: Sequence[np.ndarray], most: int) -> np.ndarray:
-    """Row numbers in order: all, or the samples' and as many others by chance as there is room for."""
+    """Row numbers in order: all, or those of the samples and random others up to ``most``."""
     if n_points <= most:
         return np.arange(n_points)
-    wanted = np.unique(np.concatenate([*samples, np.empty(0, np.int64)]))
-    others = np.setdiff1d(np.arange(n_points), wanted, assume_unique=True)
-    room = max(0, most - len(wanted))
-    more = np.random.default_rng(0).choice(others, min(room, len(others)), replace=False)
-    return np.sort(np.concatenate([wanted, more]))
+    sampled = np.unique(np.concatenate([*samples, np.empty(0, np.int64)]))
+    others = Others(n_points, torch.from_numpy(sampled))
+    room = max(0, most - len(sampled))
+    chosen = others[draw_rows(len(others), room, torch.Generator().manual_seed(0))]
+    return np.sort(np.concatenate([sampled, chosen.numpy()]))
 
 
 def packed(values: np.ndarray) -> dict[str, str]:
@@ -93,19 +64,19 @@ def packed(values: np.ndarray) -> dict[str, str]:
 
 
 def packed_labels(labels: np.ndarray) -> dict[str, str]:
-    """One byte a label where that is enough; the highest number of the type is "no label"."""
+    """One byte per label where that is enough; the highest number of the type is "no label"."""
     small = labels.max(initial=0) < 255
     none = 255 if small else 65_535
     return packed(np.where(labels == NOISE, none, labels).astype(np.uint8 if small else np.uint16))
 
 
 def packed_numbers(values: np.ndarray) -> dict[str, Any]:
-    """Two bytes a number between the lowest and the highest; 65,535 where it is not finite."""
+    """Two bytes per number, between the lowest and the highest; 65,535 where it is not finite."""
     values = values.astype(float)
     finite = np.isfinite(values)
-    low, high = (
-        (float(values[finite].min()), float(values[finite].max())) if finite.any() else (0.0, 0.0)
-    )
+    low, high = 0.0, 0.0
+    if finite.any():
+        low, high = float(values[finite].min()), float(values[finite].max())
     scaled = (np.where(finite, values, low) - low) / (high - low or 1.0)
     return {
         "low": low,
@@ -115,7 +86,7 @@ def packed_numbers(values: np.ndarray) -> dict[str, Any]:
 
 
 def packed_places(points: np.ndarray) -> dict[str, Any]:
-    """(n, 2) as two bytes a coordinate, both by the same step, so that shapes stay as they are."""
+    """(n, 2) as two bytes per coordinate, with the same step for both, so that shapes are kept."""
     low, high = points.min(axis=0), points.max(axis=0)
     size = float((high - low).max()) or 1.0
     steps = np.round((points - low) / size * 65_535).astype(np.uint16)  # (n, 2)
@@ -154,48 +125,71 @@ def is_missing(value: object) -> bool:
 
 
 def round_frame(
-    this: Round,
+    round_: Round,
     places: np.ndarray,
     rows: np.ndarray,
     plane: Plane,
     labels: np.ndarray,
     is_best: bool,
 ) -> dict[str, Any]:
-    """A round's sample as it lay then, each member's clusters numbered like the final ones they meet."""
-    sample = this.sample[places]
+    """Points of a round's sample where they were then, with each member's clusters.
+
+    The clusters are numbered like the final ones they correspond to.
+    """
+    sample = round_.sample[places]
+    members = zip(round_.member_names, round_.base_partitions, strict=True)
     return {
-        "name": f"Round {this.number}" + (" (best)" if is_best else ""),
-        "agreement": this.agreement,
+        "name": f"Round {round_.number}" + (" (best)" if is_best else ""),
+        "agreement": round_.agreement,
         "places": packed(np.searchsorted(rows, sample).astype(np.uint32)),
-        **packed_places(plane(this.Z[places])),
+        **packed_places(plane(round_.Z[places])),
         "members": {
-            name: packed_labels(align_labels(partition, labels[this.sample])[places])
-            for name, partition in zip(this.member_names, this.base_partitions, strict=True)
+            name: packed_labels(align_labels(partition, labels[round_.sample])[places])
+            for name, partition in members
         },
     }
 
 
 @dataclass(frozen=True)
 class Result:
-    """What the model says of all points."""
+    """A fitted model's answer for all points, and its rounds, if the method has rounds."""
 
-    Z: np.ndarray  # (n, d) consensus representation
-    labels: np.ndarray  # (n,)
-    confidence: np.ndarray  # (n,)
-    members: np.ndarray  # (n_members, n)
-    member_names: tuple[str, ...]
-    rounds: list[Round]
-    best_round: int
+    answer: Answer
+    n_clusters: int
+    member_names: tuple[str, ...] = ()
+    rounds: Sequence[Round] = ()
+    best_round: int = 0
+
+    @classmethod
+    def of(cls, model: Any, answer: Answer) -> Result:
+        highest = int(answer.labels.max(initial=-1)) + 1
+        return cls(
+            answer,
+            n_clusters=max(getattr(model, "n_clusters_", 0), highest),
+            member_names=() if answer.members is None else tuple(model.member_names_),
+            rounds=getattr(model, "rounds_", ()),
+            best_round=getattr(model, "best_round_", 0),
+        )
+
+    @property
+    def best(self) -> Round | None:
+        return self.rounds[self.best_round] if self.rounds else None
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """The scatter's data as plain JSON, and what is to be said of it."""
+    """The data of the scatter plot as plain JSON, and what its axes are."""
 
     data: dict[str, Any]
-    rows: np.ndarray  # (n_drawn,) row numbers
-    shown: np.ndarray  # places among them of the points of the last frame, the result's
-    said: str  # what the axes are
+    rows: np.ndarray  # (n_drawn,) row numbers, in order
+    shown: np.ndarray  # places among them of the points in the last frame, the result's
+    axes: str
+
+    def place_of(self, row: int) -> int:
+        """The place of a row in the last frame, -1 if it is not drawn there."""
+        place = int(np.searchsorted(self.rows, row))
+        drawn = place < len(self.rows) and self.rows[place] == row
+        return place if drawn and place in self.shown else -1
 
 
 def scatter_of(
@@ -206,50 +200,56 @@ def scatter_of(
     max_points: int,
     projection: str,
 ) -> Scatter:
-    """Points once, then a frame a round and a last one of the result."""
-    n_points, d = result.Z.shape
-    plane = plane_of(result.Z)
+    """All points once, then a frame per round and a last one for the result."""
+    answer = result.answer
+    n_points, d = answer.Z.shape
+    # One plane for all frames: the rounds move the points of one embedding, so the axes keep their
+    # meaning.
+    plane = plane_of(answer.Z[thinned(n_points, MOST_FOR_PLANE)])
     # The rounds together get half of the points that may be drawn.
-    share = max(1, max_points // (2 * len(result.rounds)))
-    kept = [thinned(this.sample, share) for this in result.rounds]
-    samples = [this.sample[places] for this, places in zip(result.rounds, kept, strict=True)]
+    share = max(1, max_points // (2 * max(1, len(result.rounds))))
+    thinner = [thinned(len(round_.sample), share) for round_ in result.rounds]
+    samples = [round_.sample[places] for round_, places in zip(result.rounds, thinner, strict=True)]
     rows = rows_to_draw(n_points, samples, max_points)
     frames = [
-        round_frame(this, places, rows, plane, result.labels, this.number == result.best_round)
-        for this, places in zip(result.rounds, kept, strict=True)
+        round_frame(round_, places, rows, plane, answer.labels, round_ is result.best)
+        for round_, places in zip(result.rounds, thinner, strict=True)
     ]
-    shown = thinned(rows, MOST_TSNE if projection == "tsne" else len(rows))
-    last = {
-        "name": "Result, all points"
-        if len(shown) == n_points
-        else f"Result, {len(shown):,} points",
+    shown = thinned(len(rows), MOST_TSNE if projection == "tsne" else len(rows))
+    every = len(shown) == n_points
+    last: dict[str, Any] = {
+        "name": "Result, all points" if every else f"Result, {len(shown):,} points",
         "agreement": None,
         "members": None,
         "places": None if len(shown) == len(rows) else packed(shown.astype(np.uint32)),
     }
     if projection == "tsne":
-        last |= packed_places(by_tsne(result.Z[rows[shown]]))
-        said = f"The result by t-SNE of {d} dimensions, the rounds by main components"
+        last |= packed_places(by_tsne(answer.Z[rows[shown]]))
+        others = "; the rounds by their main components" if result.rounds else ""
+        axes = f"The result by t-SNE of {d} dimensions{others}"
     else:
-        last |= packed_places(plane(result.Z[rows]))
-        said = (
-            f"The two main components of {d} dimensions, with {plane.share:.0%} of the variance"
-            if d > 2
-            else "The consensus representation as it is"
-        )
+        last |= packed_places(plane(answer.Z[rows]))
+        axes = "The representation itself"
+        if d > 2:
+            axes = (
+                f"The two main components of {d} dimensions, with {plane.share:.0%} of the variance"
+            )
+    members = () if answer.members is None else answer.members
     data = {
         "points": len(rows),
         "ids": None if ids is None else [ids[row] for row in rows],
         "rows": None if len(rows) == n_points else packed(rows.astype(np.uint32)),
-        "labels": packed_labels(result.labels[rows]),
-        "confidence": packed_numbers(result.confidence[rows]),
+        "labels": packed_labels(answer.labels[rows]),
+        "confidence": None
+        if answer.confidence is None
+        else packed_numbers(answer.confidence[rows]),
         "members": [
-            {"name": name, "labels": packed_labels(said_by[rows])}
-            for name, said_by in zip(result.member_names, result.members, strict=True)
+            {"name": name, "labels": packed_labels(labels[rows])}
+            for name, labels in zip(result.member_names, members, strict=True)
         ],
         "columns": [
             packed_column(name, np.asarray(values)[rows]) for name, values in columns.items()
         ],
         "frames": [*frames, last],
     }
-    return Scatter(data, rows, shown, said)
+    return Scatter(data, rows, shown, axes)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import base64
 import inspect
-import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from deccs._version import __version__
+from deccs.data.source import RowSource
+from deccs.environment import versions
 from deccs.report.clusters import Differences, as_png, nearest_to_center
 from deccs.report.points import Result
 from deccs.rounds.records import Round
 
-# Beyond eight clusters the colors begin anew in the next shape. Drawn in a box from -1.2 to 1.2.
+# After eight clusters the colors repeat with the next shape. Shapes fill a box from -1.2 to 1.2.
 N_COLORS = 8
 SHAPES = (
     "M1 0A1 1 0 1 1 -1 0A1 1 0 1 1 1 0Z",
@@ -32,7 +31,9 @@ LEAST_CERTAIN = 20
 
 
 def mark(cluster: int) -> str:
-    """The sign of a cluster: its color and shape."""
+    """The sign of a cluster: its color and shape; nothing for noise."""
+    if cluster < 0:
+        return ""
     shape = SHAPES[cluster // N_COLORS % len(SHAPES)]
     return (
         f'<svg class="mark c{cluster % N_COLORS}" viewBox="-1.3 -1.3 2.6 2.6" aria-hidden="true">'
@@ -54,16 +55,44 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> 
     )
 
 
-def facts(result: Result, n_clusters: int) -> str:
-    best = result.rounds[result.best_round]
-    values = {
-        "points": f"{len(result.labels):,}",
-        "clusters": str(n_clusters),
-        "members": str(len(best.member_names)),
-        "agreement": f"{best.agreement:.3f}",
-        "mean confidence": f"{result.confidence.mean():.3f}",
-    }
+def section(name: str, heading: str, content: str) -> str:
+    return (
+        f'<section aria-labelledby="{name}-head"><h2 id="{name}-head">{heading}</h2>{content}'
+        "</section>"
+    )
+
+
+def facts(result: Result) -> str:
+    answer, best = result.answer, result.best
+    values = {"points": f"{len(answer):,}", "clusters": str(result.n_clusters)}
+    noise = int((answer.labels < 0).sum())
+    if noise:
+        values["points without a cluster"] = f"{noise:,}"
+    if best is not None:
+        values["members"] = str(len(best.member_names))
+        values["agreement"] = f"{best.agreement:.3f}"
+    if answer.confidence is not None:
+        values["mean confidence"] = f"{answer.confidence.mean():.3f}"
     return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in values.items())
+
+
+def agreement(result: Result) -> str:
+    """How well the members agree, over the rounds and in the best one; empty without rounds."""
+    if result.best is None:
+        return ""
+    rounds = section(
+        "rounds",
+        "Agreement over the rounds",
+        agreement_over_rounds(result.rounds, result.best_round),
+    )
+    members = section(
+        "members",
+        "Agreement of the members",
+        agreement_of_members(result.best)
+        + '<p class="note">NMI of every two members in the best round: 1 for the same clusters, '
+        "0 for nothing in common.</p>",
+    )
+    return f'<div class="pair">{rounds}{members}</div>'
 
 
 def agreement_over_rounds(rounds: Sequence[Round], best_round: int) -> str:
@@ -71,47 +100,45 @@ def agreement_over_rounds(rounds: Sequence[Round], best_round: int) -> str:
     left, right, top, bottom = 34, 352, 12, 168
     last = max(len(rounds) - 1, 1)
     x = [left + (right - left - 12) * place / last + 6 for place in range(len(rounds))]
-    y = [bottom - (bottom - top) * this.agreement for this in rounds]
+    y = [bottom - (bottom - top) * round_.agreement for round_ in rounds]
     lines = "".join(
-        f'<path class="grid" d="M{left} {height}H{right}"/><text x="{left - 5}" y="{height + 3.5}" class="end">{value}'
-        "</text>"
+        f'<path class="grid" d="M{left} {height}H{right}"/>'
+        f'<text x="{left - 5}" y="{height + 3.5}" class="end">{value}</text>'
         for value in (0, 0.5, 1)
         for height in [bottom - (bottom - top) * value]
     )
     every = -(-len(rounds) // 12)
     numbers = "".join(
-        f'<text x="{x[place]:.1f}" y="{bottom + 15}" class="mid">{this.number}</text>'
-        for place, this in enumerate(rounds)
+        f'<text x="{x[place]:.1f}" y="{bottom + 15}" class="mid">{round_.number}</text>'
+        for place, round_ in enumerate(rounds)
         if place % every == 0
     )
     path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True))
     dots = "".join(
-        f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3"><title>round {this.number}: {this.agreement:.3f}</title>'
+        f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3"><title>round {round_.number}: {round_.agreement:.3f}</title>'
         "</circle>"
-        for a, b, this in zip(x, y, rounds, strict=True)
+        for a, b, round_ in zip(x, y, rounds, strict=True)
     )
     best = rounds[best_round]
-    said = (
+    text = (
         f"Agreement from {rounds[0].agreement:.2f} in round 0 to {best.agreement:.2f} "
         f"in round {best_round}, the best of {len(rounds)}."
     )
     rows = [
         [
-            str(this.number),
-            f"{this.agreement:.3f}",
-            escape(", ".join(this.member_names)),
-            f"{sum(this.seconds.values()):.1f}" if this.seconds else "-",
+            str(round_.number),
+            f"{round_.agreement:.3f}",
+            escape(", ".join(round_.member_names)),
+            f"{sum(round_.seconds.values()):.1f}" if round_.seconds else "-",
         ]
-        for this in rounds
+        for round_ in rounds
     ]
     return (
-        f'<svg class="chart" viewBox="0 0 360 200" role="img" aria-label="{said}">{lines}{numbers}'
+        f'<svg class="chart" viewBox="0 0 360 200" role="img" aria-label="{text}">{lines}{numbers}'
         f'<text x="{(left + right) / 2}" y="197" class="mid">round</text><path class="line" d="{path}"/>{dots}'
         f'<circle class="ring" cx="{x[best_round]:.1f}" cy="{y[best_round]:.1f}" r="6.5"/></svg>'
-        f"<p>{said}</p><details><summary>The rounds as a table</summary>"
-        + table(
-            ["Round", "Agreement", "Members in place", "Seconds"], rows, "Agreement over the rounds"
-        )
+        f"<p>{text}</p><details><summary>The rounds as a table</summary>"
+        + table(["Round", "Agreement", "Members", "Seconds"], rows, "Agreement over the rounds")
         + "</details>"
     )
 
@@ -131,24 +158,29 @@ def agreement_of_members(best: Round) -> str:
     return table(["Member", *names], rows, f"NMI of every two members in round {best.number}")
 
 
-def cluster_sizes(result: Result, n_clusters: int) -> str:
-    sizes = np.bincount(result.labels, minlength=n_clusters)
-    certain = np.bincount(result.labels, result.confidence, n_clusters) / np.maximum(sizes, 1)
+def cluster_sizes(result: Result) -> str:
+    labels, confidence = result.answer.labels, result.answer.confidence
+    in_cluster = labels >= 0
+    sizes = np.bincount(labels[in_cluster], minlength=result.n_clusters)
+    heads = ["Cluster", '<span class="unseen">Bar</span>', "Points", "Share"]
     rows = [
         [
             f"{mark(cluster)} {cluster}",
-            f'<span class="bar"><i class="c{cluster % N_COLORS}" style="width:{size / sizes.max():.1%}"></i></span>',
+            f'<span class="bar"><i class="c{cluster % N_COLORS}" '
+            f'style="width:{size / max(sizes.max(), 1):.1%}"></i></span>',
             f"{size:,}",
-            f"{size / len(result.labels):.1%}",
-            f"{sure:.3f}" if size else "-",
+            f"{size / len(labels):.1%}",
         ]
-        for cluster, (size, sure) in enumerate(zip(sizes, certain, strict=True))
+        for cluster, size in enumerate(sizes)
     ]
-    return table(
-        ["Cluster", '<span class="unseen">Bar</span>', "Points", "Share", "Confidence"],
-        rows,
-        "Sizes of the clusters and mean confidence of their points",
-    )
+    caption = "Sizes of the clusters"
+    if confidence is not None:
+        caption += " and mean confidence of their points"
+        heads.append("Confidence")
+        sums = np.bincount(labels[in_cluster], confidence[in_cluster], result.n_clusters)
+        for row, total, size in zip(rows, sums, sizes, strict=True):
+            row.append(f"{total / size:.3f}" if size else "-")
+    return table(heads, rows, caption)
 
 
 def plain(value: float) -> str:
@@ -205,84 +237,124 @@ def picture(image: np.ndarray, found: Differences, text: str) -> str:
 
 
 def by_images(
-    found: Differences, X: Any, result: Result, shape: tuple[int, int], names: Sequence[str]
+    found: Differences,
+    source: RowSource,
+    result: Result,
+    shape: tuple[int, int],
+    name_of: Callable[[int], str],
 ) -> str:
     """For each cluster its mean image and the points nearest to its center."""
     cards = []
+    answer = result.answer
     for cluster, size in enumerate(found.sizes):
         if not size:
             cards.append(cluster_card(cluster, 0, ""))
             continue
-        near = nearest_to_center(result.Z, np.flatnonzero(result.labels == cluster))
-        block = X[near]
-        images = np.asarray(block.toarray() if hasattr(block, "toarray") else block, float).reshape(
-            -1, *shape
-        )
+        near = nearest_to_center(answer.Z, np.flatnonzero(answer.labels == cluster))
+        images = source.read(near).reshape(-1, *shape)
         mean = picture(
             found.cluster_means[cluster].reshape(shape), found, f"Mean image of cluster {cluster}"
         )
         others = "".join(
-            picture(image, found, f"{names[row]}, near the center of cluster {cluster}")
+            picture(image, found, f"{name_of(row)}, near the center of cluster {cluster}")
             for row, image in zip(near, images, strict=True)
         )
-        cards.append(
-            cluster_card(
-                cluster,
-                int(size),
-                f'<div class="images"><span class="mean">{mean}</span>{others}</div>',
-            )
-        )
+        content = f'<div class="images"><span class="mean">{mean}</span>{others}</div>'
+        cards.append(cluster_card(cluster, int(size), content))
     return "".join(cards)
 
 
-def least_certain(result: Result, names: Sequence[str], drawn: np.ndarray) -> str:
-    """``drawn``: (n,), the place of each point in the scatter, -1 where it has none."""
+def least_certain(
+    result: Result, name_of: Callable[[int], str], place_of: Callable[[int], int]
+) -> str:
+    """The points of lowest confidence, with what each member says; empty without confidence.
+
+    ``place_of`` gives the place of a row in the scatter plot, -1 where it has none.
+    """
+    answer = result.answer
+    if answer.confidence is None:
+        return ""
     rows = []
-    for row in np.argsort(result.confidence, kind="stable")[:LEAST_CERTAIN]:
-        name = escape(names[row])
-        go = f'<button type="button" class="go" data-point="{drawn[row]}" title="Show in the picture">{name}</button>'
-        label = int(result.labels[row])
+    for row in np.argsort(answer.confidence, kind="stable")[:LEAST_CERTAIN]:
+        name, place, label = escape(name_of(row)), place_of(row), int(answer.labels[row])
+        button = (
+            f'<button type="button" class="go" data-point="{place}" title="Show in the plot">'
+            f"{name}</button>"
+        )
+        by_member = [] if answer.members is None else answer.members[:, row].tolist()
         rows.append(
             [
-                go if drawn[row] >= 0 else name,
-                f"{mark(label)} {label}",
-                f"{result.confidence[row]:.3f}",
+                button if place >= 0 else name,
+                f"{mark(label)} {cluster_text(label)}",
+                f"{answer.confidence[row]:.3f}",
                 *(
-                    f"<strong>{said}</strong>" if said != label else str(said)
-                    for said in result.members[:, row]
+                    cluster_text(other)
+                    if other == label
+                    else f"<strong>{cluster_text(other)}</strong>"
+                    for other in by_member
                 ),
             ]
         )
     heads = ["Point", "Cluster", "Confidence", *(escape(name) for name in result.member_names)]
-    return table(heads, rows, "The least certain points and what each member says of them")
+    if result.member_names:
+        note = (
+            "Confidence is how well the members agree with the label of a point; it is 1 where all "
+            "are sure. The cluster that each member puts the point in is bold where it differs."
+        )
+        caption = "The least certain points, and their cluster by each member"
+    else:
+        note = "Confidence is the probability that the model gives to the cluster of a point."
+        caption = "The least certain points"
+    content = f'<p class="note">{note}</p>{table(heads, rows, caption)}'
+    return section("uncertain", "The least certain points", content)
+
+
+def cluster_text(label: int) -> str:
+    return "none" if label < 0 else str(label)
+
+
+SESSION = ("callbacks", "checkpoint", "verbose")  # parameters that say nothing about the result
 
 
 def settings(model: Any) -> str:
-    """The model's parameters, those set by the user first, and the versions of what made the report."""
-    defaults = inspect.signature(type(model).__init__).parameters
-    given = {name: short(value) for name, value in model.get_params(deep=False).items()}
-    own = {
-        name
-        for name, value in given.items()
-        if name in defaults and value != short(defaults[name].default)
+    """The parameters of the model, those set by the user first, and the versions of the libraries."""
+    values = {
+        name: short(value)
+        for name, value in model.get_params(deep=True).items()
+        if name not in SESSION
     }
+    defaults = {name: short(value) for name, value in defaults_of(model).items()}
+    changed = {name for name, text in values.items() if text != defaults.get(name, text)}
     rows = [
-        [escape(name), f"<code>{escape(given[name])}</code>", "set" if name in own else "default"]
-        for name in sorted(given, key=lambda name: name not in own)
+        [
+            escape(name.replace("__", ".")),
+            f"<code>{escape(values[name])}</code>",
+            "set" if name in changed else "default",
+        ]
+        for name in sorted(values, key=lambda name: name not in changed)
+        if not hasattr(getattr(model, name, None), "get_params")  # their settings have rows
     ]
-    versions = {
-        "deccs": __version__,
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("torch", "scikit-learn", "numpy", "scipy")},
-    }
+    label_source = getattr(model, "label_source_", None)
+    source = "" if label_source is None else f"<p>Labels from: {escape(str(label_source))}.</p>"
     return (
-        f"<p>Labels from: {escape(str(model.label_source_))}.</p>"
-        "<details><summary>All settings</summary>"
+        source
+        + "<details><summary>All settings</summary>"
         + table(["Setting", "Value", "Given"], rows, "Settings of the model")
         + '</details><p class="versions">'
-        + ", ".join(f"{name} {escape(text)}" for name, text in versions.items())
+        + ", ".join(f"{name} {escape(text)}" for name, text in versions().items())
         + "</p>"
     )
+
+
+def defaults_of(model: Any) -> dict[str, Any]:
+    """The defaults of the parameters, those of its settings by their nested names."""
+    signature = inspect.signature(type(model).__init__).parameters
+    defaults = {name: parameter.default for name, parameter in signature.items()}
+    for name, value in model.get_params(deep=False).items():
+        if hasattr(value, "get_params") and not isinstance(value, type):
+            inner = defaults_of(value)
+            defaults |= {f"{name}__{key}": default for key, default in inner.items()}
+    return defaults
 
 
 def short(value: object) -> str:

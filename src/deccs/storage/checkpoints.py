@@ -145,6 +145,8 @@ class FolderCheckpoint(Checkpoint):
         return any(path != self._path("fit") for path in self.folder.glob("*.state.zip"))
 
     def remove(self) -> None:
+        if not self.folder.is_dir():
+            return
         for path in self.folder.iterdir():
             if STATE.fullmatch(path.name) or LEFTOVER.fullmatch(path.name):
                 path.unlink(missing_ok=True)

@@ -1,0 +1,76 @@
+"""How well the labels of runs agree."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deccs import scores
+from deccs.app.run_folder import LABELS, RunError, read_summary
+
+
+@dataclass(frozen=True, eq=False)
+class RunLabels:
+    folder: Path
+    key: str  # "id" or "row"
+    labels: dict[str, int]  # of the rows that have one
+    summary: dict[str, Any]
+
+    def sizes(self) -> list[int]:
+        labels = np.array(list(self.labels.values()), dtype=np.int64)
+        return np.bincount(labels[labels >= 0]).tolist()
+
+
+def read_labels(folder: Path) -> RunLabels:
+    summary = read_summary(folder)
+    path = folder / LABELS
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            key, *_ = next(reader := csv.reader(file))
+            labels = {name: int(label) for name, label, *_ in reader if label != ""}
+    except (OSError, ValueError, StopIteration) as error:
+        raise RunError(
+            f"{path} cannot be read: {error}. Is {folder} the folder of a finished run?"
+        ) from error
+    return RunLabels(folder, key, labels, summary)
+
+
+def compare_runs(folders: Sequence[Path]) -> dict[str, Any]:
+    """Every run by itself, and every two by the rows they share."""
+    if len(folders) < 2:
+        raise RunError(f"Comparing needs at least two runs, got {len(folders)}.")
+    runs = [read_labels(folder) for folder in folders]
+    return {
+        "runs": [
+            {
+                "run": str(run.folder),
+                "rows": len(run.labels),
+                "agreement": run.summary.get("agreement"),
+                "sizes": run.sizes(),
+            }
+            for run in runs
+        ],
+        "pairs": [compare_pair(a, b) for a, b in combinations(runs, 2)],
+    }
+
+
+def compare_pair(a: RunLabels, b: RunLabels) -> dict[str, Any]:
+    common = [name for name in a.labels if name in b.labels]
+    if a.key != b.key or not common:
+        raise RunError(
+            f"{a.folder} and {b.folder} have no rows in common (by {a.key} and by {b.key}). Fit both "
+            "with the same --id."
+        )
+    labels = [[run.labels[name] for name in common] for run in (a, b)]
+    return {
+        "runs": [str(a.folder), str(b.folder)],
+        "rows_in_common": len(common),
+        "nmi": scores.nmi(*labels),
+        "ari": scores.ari(*labels),
+    }

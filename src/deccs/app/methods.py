@@ -1,0 +1,105 @@
+"""The estimator that a fit asks for, by the names of its method, members and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from deccs import DECCS
+from deccs.app.request import FitRequest, Option, RequestError, check_known, did_you_mean
+from deccs.base import Clusterer
+from deccs.checks import check_parameters
+from deccs.members.default import Member
+
+try:
+    from deccs.members.default import MEMBERS
+except ImportError:  # until the registry lands
+    from sklearn.cluster import HDBSCAN, Birch, BisectingKMeans
+
+    from deccs.members.default import default_members
+
+    MEMBERS = {
+        name: lambda k, name=name: dict(default_members(k))[name] for name, _ in default_members(2)
+    } | {
+        "bisecting": BisectingKMeans,
+        "birch": lambda k: Birch(n_clusters=k),
+        "hdbscan": lambda k: HDBSCAN(copy=True),
+    }
+
+# Parameters that belong to the command line itself, or that are no plain values.
+NOT_SETTINGS = ("members", "verbose", "callbacks", "checkpoint")
+
+
+def methods() -> dict[str, type[Clusterer]]:
+    """The estimators that ``--method`` knows, by name in lower case."""
+    from deccs.consensus import ConsensusClustering
+    from deccs.deep import METHODS
+
+    deep = {name.lower(): method for name, method in METHODS.items()}
+    return {"deccs": DECCS, "consensus": ConsensusClustering, **deep}
+
+
+def estimator_for(request: FitRequest) -> Clusterer:
+    """The method with its defaults, the settings over them, and the options over both."""
+    name, known = request.method.lower(), methods()
+    check_known([name], known, "--method", "method")
+    model = known[name](random_state=0)
+    names = [name for name in model.get_params(deep=True) if name not in NOT_SETTINGS]
+    settings = flattened(request.settings, names)
+    for setting in settings:
+        if setting not in names:
+            dotted = [name.replace("__", ".") for name in names]
+            setting = setting.replace("__", ".")
+            raise RequestError(
+                f"{type(model).__name__} has no setting {setting!r}."
+                f"{did_you_mean(setting, dotted)} It has {', '.join(dotted)}."
+            )
+    model.set_params(**settings)
+    model.set_params(**parameters_set_by(request, model))
+    check_parameters(model)
+    return model
+
+
+def flattened(settings: Mapping[str, Any], names: Sequence[str], above: str = "") -> dict[str, Any]:
+    """Settings by scikit-learn's names.
+
+    >>> names = ["rounds", "rounds__tol", "pretraining", "pretraining__grid"]
+    >>> flattened({"rounds": {"tol": 0.1}, "pretraining.grid": {"learning_rate": [1.0]}}, names)
+    {'rounds__tol': 0.1, 'pretraining__grid': {'learning_rate': [1.0]}}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        name = above + key.replace(".", "__")
+        has_inner = any(other.startswith(f"{name}__") for other in names)
+        if isinstance(value, Mapping) and has_inner:
+            flat |= flattened(value, names, f"{name}__")
+        else:
+            flat[name] = value
+    return flat
+
+
+def parameters_set_by(request: FitRequest, model: Clusterer) -> dict[str, Any]:
+    """The parameters that the options of a request set."""
+    values: dict[str, Any] = {}
+    possible = model.get_params(deep=True)
+    for entry in request.entries().values():
+        value = getattr(request, entry.name)
+        if value is None or not isinstance(entry.words, Option) or not entry.words.sets:
+            continue
+        if entry.words.sets not in possible:
+            raise RequestError(
+                f"{entry.label} has no effect on {type(model).__name__}. Leave it out, or choose "
+                "another --method."
+            )
+        values[entry.words.sets] = value
+    if values.get("scale") == "none":
+        values["scale"] = None
+    if "members" in values:
+        n_clusters = values.get("n_clusters") or model.n_clusters
+        values["members"] = members_named(values["members"], max(2, n_clusters or 2))
+    return values
+
+
+def members_named(names: Sequence[str], n_clusters: int) -> list[Member]:
+    check_known(names, MEMBERS, "--members", "member")
+    return [(name, MEMBERS[name](n_clusters)) for name in names]

@@ -1,0 +1,113 @@
+"""What ``summary.json`` says of a run, and what the terminal shows of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deccs.answer import Answer
+from deccs.app.request import FitRequest
+from deccs.app.run_folder import EMBEDDING, LABELS, MODEL, REPORT, SUMMARY, file_sha256
+from deccs.base import Clusterer
+from deccs.data.tables import Table
+from deccs.data.tables.raw import listed
+from deccs.environment import machine, peak_memory_mb, versions
+
+
+def summarize(
+    request: FitRequest,
+    table: Table,
+    model: Clusterer,
+    answer: Answer,
+    seconds: Mapping[str, float],
+) -> dict[str, Any]:
+    """What was clustered, how, and with what result. What the method does not have is left out."""
+    options = {name: getattr(request, name) for name in request.config_names()}
+    return {
+        "data": data_facts(request.file, table),
+        "method": type(model).__name__,
+        "options": {**options, "settings": dict(request.settings)},
+        "scaled": model.scaler_.kind,
+        **cluster_facts(model, answer),
+        **ensemble_facts(model),
+        "seconds": {name: round(value, 2) for name, value in seconds.items()},
+        "peak_memory_mb": peak_memory_mb(),
+        "versions": versions(),
+        "machine": machine(),
+    }
+
+
+def data_facts(path: Path, table: Table) -> dict[str, Any]:
+    return {
+        "file": str(path.resolve()),
+        "sha256": file_sha256(path) if path.is_file() else None,
+        "rows": len(table.kept),
+        "rows_without_label": int((~table.kept).sum()),
+        "columns": list(table.feature_names),
+        "columns_left_out": table.left_out,
+        "id_column": table.id_column,
+    }
+
+
+def cluster_facts(model: Clusterer, answer: Answer) -> dict[str, Any]:
+    """Sizes of the clusters and the mean confidence in them; noise has no cluster."""
+    labels, confidence = answer.labels, answer.confidence
+    n_clusters = max(getattr(model, "n_clusters_", 0), int(labels.max(initial=-1)) + 1)
+    in_cluster = labels >= 0
+    sizes = np.bincount(labels[in_cluster], minlength=n_clusters)
+    clusters: list[dict[str, Any]] = [
+        {"label": label, "size": int(size)} for label, size in enumerate(sizes)
+    ]
+    facts: dict[str, Any] = {"clusters": clusters, "noise": int((~in_cluster).sum())}
+    if confidence is not None:
+        sums = np.bincount(labels[in_cluster], confidence[in_cluster], n_clusters)
+        for cluster, total in zip(clusters, sums, strict=True):
+            cluster["confidence"] = float(total / cluster["size"]) if cluster["size"] else None
+        facts["confidence"] = float(confidence.mean())
+    return facts
+
+
+def ensemble_facts(model: Clusterer) -> dict[str, Any]:
+    """What a method with an ensemble, or with rounds, adds."""
+    names = {
+        "members": "member_names_",
+        "labels_from": "label_source_",
+        "agreement": "agreement_",
+        "best_round": "best_round_",
+    }
+    facts = {key: getattr(model, name) for key, name in names.items() if hasattr(model, name)}
+    if "members" in facts:
+        facts["members"] = list(facts["members"])
+    if hasattr(model, "rounds_"):
+        facts["agreement_over_rounds"] = [round_.agreement for round_ in model.rounds_]
+    return facts
+
+
+def summary_text(out: Path, summary: Mapping[str, Any]) -> str:
+    """The summary as a few lines for the terminal."""
+    data = summary["data"]
+    sizes = (f"{cluster['label']}: {cluster['size']}" for cluster in summary["clusters"])
+    noise = f"; {summary['noise']} rows are noise" if summary["noise"] else ""
+    lines = {"clusters": listed(sizes, most=30) + noise}
+    if "agreement_over_rounds" in summary:
+        agreements = summary["agreement_over_rounds"]
+        lines["agreement"] = (
+            f"{agreements[0]:.3f} in round 0, {summary['agreement']:.3f} in the best round "
+            f"({summary['best_round']} of {len(agreements) - 1})"
+        )
+    elif "agreement" in summary:
+        lines["agreement"] = f"{summary['agreement']:.3f}"
+    if "confidence" in summary:
+        lines["confidence"] = f"{summary['confidence']:.3f} on average"
+    if data["rows_without_label"]:
+        lines["no label"] = f"{data['rows_without_label']} rows with missing values"
+    seconds = summary["seconds"]
+    lines["seconds"] = f"{seconds['read']:.1f} to read, {seconds['fit']:.1f} to fit"
+    written = (LABELS, EMBEDDING, MODEL, SUMMARY, REPORT)
+    lines["written"] = ", ".join(str(out / name) for name in written)
+    lines["next"] = f"deccs predict {shlex.quote(str(out))} NEW_FILE"
+    return "\n".join(f"{name:12}{text}" for name, text in lines.items())
