@@ -5,8 +5,18 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from deccs.rounds import classifiers as module
-from deccs.rounds.classifiers import Classifiers, classify
+from deccs.rounds.classifiers import (
+    Classifiers,
+    Heads,
+    classify,
+    cross_entropy_gradient,
+    logits,
+    only_member,
+    present_clusters,
+    softmax,
+)
+from deccs.rounds.losses import cross_entropy
+from deccs.training.engine import train
 
 
 @pytest.fixture
@@ -20,12 +30,20 @@ def points():
     return torch.tensor(Z, dtype=torch.float32), torch.tensor(labels)
 
 
-def learn(Z, labels, seed=0, max_steps=200, **settings):
+def learn(Z, labels, seed=0):
+    """``classify`` on every second point, held against the others."""
     places = torch.arange(len(Z))
     generator = torch.Generator().manual_seed(seed)
-    return classify(
-        Z, labels, places[::2], places[1::2], generator, max_steps=max_steps, **settings
-    )
+    return classify(Z, labels, places[::2], places[1::2], generator)
+
+
+def heads_of(Z, labels, n_steps, **options):
+    """The heads themselves, without the standardization folded into them."""
+    heads, places = Classifiers(Z.shape[1], present_clusters(labels)), torch.arange(len(Z))
+    generator = torch.Generator().manual_seed(0)
+    learner = Heads(heads, Z, labels, places[::2], places[1::2], generator)
+    train(learner, n_steps, rate=0.1, **options)
+    return heads
 
 
 def test_forward_is_one_product_per_member():
@@ -64,25 +82,15 @@ def test_noise_is_not_learned(points):
     assert_array_equal(learn(Z, partly)(Z).detach().argmax(2), labels)
 
 
-def test_folded_heads_equal_the_heads_on_standardized_columns(points, monkeypatch):
+def test_folded_heads_equal_the_heads_on_standardized_columns(points):
     Z, labels = points
-    unfolded = []
-
-    class Watched(module.Best):
-        def restore(self):
-            super().restore()
-            unfolded.append(self.modules[0].state_dict()["weight"].clone())
-            unfolded.append(self.modules[0].state_dict()["bias"].clone())
-
-    monkeypatch.setattr(module, "Best", Watched)
-    heads = learn(Z, labels)
-    weight, bias = unfolded
     standard = (Z - Z.mean(0)) / Z.std(0)  # (n_points, n_latent)
-    expected = torch.einsum("nd,mkd->nmk", standard, weight) + bias
-    assert_allclose(
-        heads(Z).detach()[:, 0], expected[:, 0], atol=2e-2
-    )  # digits of z near 100 in float32
-    assert_array_equal(heads(Z).detach().argmax(2), expected.argmax(2))
+    unfolded = heads_of(standard, labels, 300, check_every=25, patience=2)
+    folded = learn(Z, labels)
+    with torch.no_grad():
+        expected, found = unfolded(standard), folded(Z)
+    assert_allclose(found[:, 0], expected[:, 0], atol=2e-2)  # digits of z near 100 in float32
+    assert_array_equal(found.argmax(2), expected.argmax(2))
 
 
 def test_a_constant_column_does_no_harm(points):
@@ -94,7 +102,8 @@ def test_a_constant_column_does_no_harm(points):
 
 
 def test_same_seed_same_bits(points):
-    first, again, other = learn(*points), learn(*points), learn(*points, seed=1, batch_size=16)
+    Z, labels = (part.repeat(5, 1) for part in points)  # 300 points: more than a batch
+    first, again, other = learn(Z, labels), learn(Z, labels), learn(Z, labels, seed=1)
     assert torch.equal(first.weight, again.weight)
     assert not torch.equal(first.weight, other.weight)
 
@@ -102,7 +111,39 @@ def test_same_seed_same_bits(points):
 def test_the_weights_with_the_least_held_out_loss_stay(points):
     """Held-out labels are the train labels turned round: every step makes it worse, so little is learned."""
     Z, labels = points
+    Z = (Z - Z.mean(0)) / Z.std(0)
     wrong = labels.clone()
     wrong[1::2] = torch.tensor([2, 1]) - labels[1::2]  # 0 <-> 2 and 0 <-> 1
-    heads, first_only = (learn(Z, wrong, check_every=1, max_steps=steps) for steps in (50, 1))
+    heads, first_only = (heads_of(Z, wrong, steps, check_every=1) for steps in (50, 1))
     assert torch.equal(heads.weight, first_only.weight)
+
+
+def test_the_gradient_by_hand_is_autograds(points):
+    Z, labels = points
+    labels = labels.clone()
+    labels[::7, 0] = -1
+    heads = Classifiers(2, present_clusters(labels))
+    torch.nn.init.normal_(heads.weight, std=0.1)
+    cross_entropy(heads(Z), labels).sum().backward()
+    expected = heads.weight.grad.clone(), heads.bias.grad.clone()
+    known = (labels >= 0).float()
+    with torch.no_grad():
+        weight = known / known.sum(0)
+        to_logits = cross_entropy_gradient(heads(Z).softmax(2), labels, weight)
+        heads.set_gradients(to_logits, Z)
+    torch.testing.assert_close((heads.weight.grad, heads.bias.grad), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_one_member_by_itself_says_what_it_said_among_the_others(points):
+    Z, labels = points
+    heads, points = learn(Z, labels), Z.double().numpy()
+    for member, n_clusters in ((0, 3), (1, 2)):
+        single = only_member(heads, member)
+        assert single.n_clusters == [n_clusters]
+        expected = logits(heads, points)[:, member, :n_clusters]
+        assert_array_equal(logits(single, points)[:, 0], expected)
+
+
+def test_softmax_by_hand():
+    assert_allclose(softmax(np.log([[1.0, 3.0], [2.0, 2.0]])), [[0.25, 0.75], [0.5, 0.5]])
+    assert_array_equal(softmax(np.array([[1000.0, -1000.0]])), [[1, 0]])  # no overflow

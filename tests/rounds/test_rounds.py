@@ -1,6 +1,8 @@
 """The rounds: agreement that rises, rounds that stop, losses that fail, and the paper's Fig. 4."""
 
+import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,24 +13,29 @@ from sklearn.datasets import make_blobs
 from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
 
-from deccs import Autoencoder, Pretraining
+from deccs import Autoencoder, Callback, Pretraining, Rounds
+from deccs.checks import check_parameters
 from deccs.data.rows import Rows
 from deccs.data.scaling import fit_scaler
+from deccs.data.source import source_of
 from deccs.datasets import make_rings
+from deccs.events import Listeners
 from deccs.members.running import MemberWarning
 from deccs.rounds import objective
 from deccs.rounds import restarts as module
-from deccs.rounds.algorithm import draw_sample, learn_consensus, split_sample
-from deccs.rounds.classifiers import Classifiers, present_clusters
-from deccs.rounds.restarts import best_of_restarts
+from deccs.rounds.algorithm import draw_sample, is_stable, learn_consensus
+from deccs.rounds.classifiers import Classifiers, present_clusters, split_sample
+from deccs.rounds.losses import LossParts
+from deccs.rounds.restarts import best_of_starts
+from deccs.rounds.update import learning_rate
 from deccs.rules import default_sample_size
 from deccs.scores import nmi
-from deccs.settings import RoundSettings
+from deccs.storage import FolderCheckpoint
 from deccs.training.pretraining import pretrain
 
 
 def settings(**changes):
-    return RoundSettings(
+    return Rounds(
         **{
             "n_rounds": 2,
             "n_steps": 20,
@@ -55,18 +62,24 @@ def bits(*modules):
     )
 
 
-def run(trained, rows, root=0, on_round=lambda finished: None, members=members, **changes):
-    return learn_consensus(trained, rows, members(), settings(**changes), root, on_round)
+def run(trained, rows, root=0, callback=None, members=members, **changes):
+    listeners = Listeners([callback] if callback else [])
+    return learn_consensus(trained, rows, members(), settings(**changes), root, listeners=listeners)
+
+
+def rows_of(X):
+    source = source_of(X)
+    return Rows(source, fit_scaler(source))
 
 
 @pytest.fixture(scope="module")
 def touching():
     """Three blobs that touch, and an autoencoder of them: members differ on the points between."""
     X, _ = make_blobs(200, centers=np.eye(3, 6) * 5, cluster_std=1.3, random_state=0)
-    rows = Rows(X, fit_scaler(X))
+    rows = rows_of(X)
     torch.manual_seed(0)
     autoencoder = Autoencoder.feed_forward(6, (12, 4))
-    return pretrain(autoencoder, rows, Pretraining(epochs=30, batch_size=32), root=0), rows
+    return pretrain(autoencoder, rows, Pretraining(n_epochs=30, batch_size=32), root=0), rows
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +115,9 @@ def restarts(touching, monkeypatch, cuts, alike):
     said, seen = iter(cuts), []
     monkeypatch.setattr(module, "normalized_cut", lambda graph, labels: next(said))
     monkeypatch.setattr(module, "ALIKE", alike)
-    found = best_of_restarts(*touching, members(), settings(n_rounds=1), 0, 3, seen.append)
+    found = best_of_starts(
+        *touching, members(), settings(n_rounds=1, n_init=3), 0, listeners=Listeners([seen.append])
+    )
     by_start = [
         max(finished.agreement for finished in seen if finished.start == start)
         for start in range(3)
@@ -158,8 +173,12 @@ def test_too_few_members_end_the_rounds_and_not_the_fit(touching):
 def test_full_agreement_on_a_clean_cut_ends_the_search(touching, monkeypatch, cut, n_starts):
     truth, seen = np.arange(200) % 3, []
     monkeypatch.setattr(module, "normalized_cut", lambda graph, labels: cut)
-    best_of_restarts(
-        *touching, [("a", truth), ("b", truth)], settings(n_rounds=1), 0, 3, seen.append
+    best_of_starts(
+        *touching,
+        [("a", truth), ("b", truth)],
+        settings(n_rounds=1, n_init=3),
+        0,
+        listeners=Listeners([seen.append]),
     )
     assert {finished.start for finished in seen} == set(range(n_starts))
 
@@ -287,19 +306,115 @@ def test_the_given_autoencoder_is_not_changed(touching):
     assert torch.equal(bits(touching[0]), before)
 
 
-@pytest.mark.parametrize(("tolerance", "n_run"), [(2.0, 2), (0.0, 4), (None, 4)])
-def test_tolerance_stops(touching, tolerance, n_run):
+@pytest.mark.parametrize(("tol", "n_run"), [(2.0, 2), (0.0, 4), (None, 4)])
+def test_tol_stops(touching, tol, n_run):
     """Any change of agreement is below 2, none is below 0."""
-    result = run(*touching, n_rounds=3, n_steps=2, tolerance=tolerance)
+    result = run(*touching, n_rounds=3, n_steps=2, tol=tol)
     assert len(result.rounds) == n_run
     assert result.rounds[-1].losses is None
 
 
 def test_every_round_is_told(touching):
     told = []
-    result = run(*touching, n_rounds=2, n_steps=2, on_round=told.append)
+    result = run(*touching, n_rounds=2, n_steps=2, callback=told.append)
     assert [finished.number for finished in told] == [0, 1, 2]
     assert told == result.rounds
+
+
+def test_agreement_is_stable_by_hand(history):
+    def at(agreement):
+        return replace(history.rounds[0], agreement=agreement)
+
+    assert not is_stable([], at(1.0), 0.5)  # nothing to compare with
+    assert is_stable([at(0.80)], at(0.81), tol=0.02)
+    assert is_stable([at(0.81)], at(0.80), tol=0.02)
+    assert not is_stable([at(0.80)], at(0.83), tol=0.02)
+    assert not is_stable([at(0.80)], at(0.81), tol=None)
+    assert is_stable([at(0.2), at(1.0)], at(0.9995), tol=None)  # full agreement twice
+    assert not is_stable([at(0.2)], at(1.0), tol=None)
+
+
+def test_the_rate_falls_with_the_rounds_and_with_the_consensus_weight(history):
+    weighted = replace(history.rounds[0], number=2, consensus_weight=3.0)
+    given = settings(learning_rate=0.08, learning_rate_decay=0.5)
+    assert learning_rate(weighted, given) == pytest.approx(0.08 * 0.25 / 4)
+
+
+class StopsAfter(Callback):
+    """Ends the rounds after some number of them."""
+
+    def __init__(self, n_rounds):
+        self.n_rounds, self.numbers = n_rounds, []
+
+    def on_round(self, finished):
+        self.numbers.append((finished.start, finished.number))
+
+    def stop(self):
+        return len(self.numbers) >= self.n_rounds
+
+
+def test_a_callback_ends_the_rounds(touching, straight):
+    """What was asked for after round 0 happens after the round that comes next: one more clustering."""
+    stops = StopsAfter(1)
+    result = run(*touching, callback=stops, n_rounds=3, n_steps=4)
+    assert [finished.number for finished in result.rounds] == [0, 1]
+    assert result.rounds[-1].losses is None
+    assert_array_equal(result.rounds[1].base_partitions, straight.rounds[1].base_partitions)
+
+
+def test_a_callback_ends_the_starts(touching):
+    stops = StopsAfter(1)
+    listeners = Listeners([stops])
+    best_of_starts(*touching, members(), settings(n_init=3), 0, listeners=listeners)
+    assert stops.numbers == [(0, 0), (0, 1)]
+
+
+def test_a_round_as_plain_json(history):
+    for finished in history.rounds:
+        values = json.loads(json.dumps(finished.as_dict(), allow_nan=False))
+        assert (values["start"], values["round"]) == (0, finished.number)
+        assert values["agreement"] == finished.agreement
+        assert values["members"] == ["kmeans", "ward", "mixture"]
+        assert_array_equal(values["agreement_matrix"], finished.agreement_matrix)
+        assert_array_equal(values["weights"], finished.weights)
+        assert (values["losses"] is None) == (finished.losses is None)
+    losses = history.rounds[0].as_dict()["losses"]
+    assert losses["total"] == history.rounds[0].losses.total
+    broken = replace(history.rounds[0], losses=LossParts(math.nan, 1.0, math.inf, 2.0)).as_dict()
+    assert list(broken["losses"].values()) == [None, 1.0, None, 2.0]
+
+
+@pytest.fixture(scope="module")
+def straight(touching):
+    """Four rounds of short updates. Do not change them."""
+    return run(*touching, n_rounds=3, n_steps=4)
+
+
+@pytest.mark.parametrize("n_done", [1, 2, 3])
+def test_rounds_resume_where_a_checkpoint_ended(touching, straight, n_done, tmp_path):
+    class Breaks(Exception):
+        pass
+
+    def fail(finished):
+        if finished.number == n_done - 1:
+            raise Breaks
+
+    given = *touching, members(), settings(n_rounds=3, n_steps=4), 0
+    checkpoint = FolderCheckpoint(tmp_path)
+    with pytest.raises(Breaks):
+        learn_consensus(*given, checkpoint=checkpoint, listeners=Listeners([fail]))
+    told = []
+    result = learn_consensus(*given, checkpoint=checkpoint, listeners=Listeners([told.append]))
+    assert [finished.number for finished in told] == list(range(n_done, 4))
+    assert result.best_round == straight.best_round
+    for one, two in zip(result.rounds, straight.rounds, strict=True):
+        assert_array_equal(one.Z, two.Z)
+        assert one.losses == two.losses and one.agreement == two.agreement
+    for one, two in (
+        (result.autoencoder, straight.autoencoder),
+        (result.classifiers, straight.classifiers),
+    ):
+        assert torch.equal(bits(one), bits(two))
 
 
 def test_a_member_may_be_missing_from_a_round(touching):
@@ -417,12 +532,12 @@ def test_draw_sample():
 @pytest.mark.parametrize("size", ["half", 1, 0, 1.5, -3, None])
 def test_wrong_sample_size_is_named(size):
     with pytest.raises(ValueError, match=f"sample_size must be 'auto'.*got {size!r}"):
-        RoundSettings(sample_size=size)
+        check_parameters(Rounds(sample_size=size))
 
 
 def test_wrong_center_is_named():
     with pytest.raises(ValueError, match="center must be 'mean' or 'median', got 'mode'"):
-        RoundSettings(center="mode")
+        check_parameters(Rounds(center="mode"))
 
 
 @pytest.mark.parametrize(
@@ -453,11 +568,14 @@ def test_rings_with_one_center_are_merged_by_cons_alone_and_parted_with_ce(seed)
     embedded centers never coincide fully, and k-means finds even a gap of a hundredth.
     """
     X, y = make_rings(n_per_cluster=100, random_state=0)
-    rows = Rows(X, fit_scaler(X))
+    rows = rows_of(X)
     torch.manual_seed(seed)
     start = Autoencoder.feed_forward(2, (20, 20, 2))
     pretrain(
-        start, rows, Pretraining(epochs=60, batch_size=64, learning_rate=1e-2, input_noise=0), seed
+        start,
+        rows,
+        Pretraining(n_epochs=60, batch_size=64, learning_rate=1e-2, input_noise=0),
+        seed,
     )
 
     gaps = {}
