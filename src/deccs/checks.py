@@ -41,11 +41,11 @@ def is_whole(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Whether this is a number; NaN, True and False are not."""
+    """Whether this is a number; NaN, infinity, True and False are not."""
     return (
         isinstance(value, Real)
         and not isinstance(value, bool | np.bool_)
-        and not math.isnan(float(value))
+        and math.isfinite(float(value))
     )
 
 

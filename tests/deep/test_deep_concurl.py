@@ -1,6 +1,9 @@
 """ConCURL: the views and the losses on numbers worked out by hand, the contract, and real images."""
 
+import copy
 import math
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,16 +11,21 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
+from deccs.data.rows import Rows
+from deccs.data.scaling import fit_scaler
+from deccs.data.source import source_of
 from deccs.deep.augment import Motion, draw_motion, move
 from deccs.deep.concurl import (
     ConCURL,
+    TwoViews,
     balanced,
     consensus_loss,
+    contrastive_loss,
     final_prototypes,
     shape_of_images,
     small_convolutions,
-    contrastive_loss,
 )
+from deccs.storage.models import from_old
 
 QUICK = {"n_clusters": 3, "n_steps": 60, "batch_size": 32, "random_state": 0}
 
@@ -156,9 +164,8 @@ def test_prototypes_without_points_give_way_to_k_means():
 def test_shapes_of_images():
     with pytest.warns(UserWarning, match="Set image_shape="):
         assert shape_of_images("auto", 6) == (1, 1, 6)
-    for wrong in ((3, 3), (8,), "square", (1, 1, 1, 8), (-2, -4)):
-        with pytest.raises(ValueError, match="image_shape must be .* 8 values in all"):
-            shape_of_images(wrong, 8)
+    with pytest.raises(ValueError, match=r"must have 8 values in all.* got \(3, 3\) with 9"):
+        shape_of_images((3, 3), 8)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 1, 7), (3, 30, 50), (1, 100, 100)])
@@ -201,6 +208,66 @@ def test_an_encoder_of_ones_own_is_copied_and_used(bars):
         ConCURL(**QUICK, encoder=nn.Identity()).fit(bars[0])
     with pytest.raises(ValueError, match=r"does not take images of shape \(1, 8, 8\)"):
         ConCURL(**QUICK, encoder=nn.Linear(3, 3)).fit(bars[0])
+
+
+@pytest.mark.parametrize("wrong", [(64,), "square", (1, 1, 8, 8), (-8, -8), 64])
+def test_a_shape_that_is_none_is_refused(bars, wrong):
+    words = r"'auto' or \(height, width\) or \(channels, height, width\)"
+    with pytest.raises(
+        ValueError, match=rf"image_shape must be {words}, got {re.escape(repr(wrong))}"
+    ):
+        ConCURL(**QUICK, image_shape=wrong).fit(bars[0])
+
+
+def learner_of(bars, n_steps):
+    source = source_of(bars[0].reshape(180, 64))
+    rows = Rows(source, fit_scaler(source))
+    method = ConCURL(**(QUICK | {"n_steps": n_steps}))
+    return TwoViews(method._network(SimpleNamespace(root=0), rows), rows, method, root=0)
+
+
+def test_the_consensus_begins_at_half_time(bars):
+    learner = learner_of(bars, n_steps=5)
+    for step in (1, 2):
+        learner.before_step(step)
+        assert not learner.prototypes.any()
+        learner.loss(step).backward()
+        assert learner.prototypes.grad is None
+    learner.before_step(3)
+    assert_allclose(learner.prototypes.detach().norm(dim=1), 1, atol=0.2)  # means of unit vectors
+    learner.loss(3).backward()
+    assert learner.prototypes.grad.any()
+    first = learner.prototypes.detach().clone()
+    learner.before_step(4)
+    assert torch.equal(learner.prototypes, first)  # only once
+
+
+def test_going_back_to_the_first_half_finds_new_prototypes(bars):
+    learner = learner_of(bars, n_steps=4)
+    before = copy.deepcopy(learner.learned_state())
+    learner.before_step(3)
+    learner.load_learned(before)
+    assert not learner.prototypes.any()
+    learner.before_step(4)
+    assert learner.prototypes.any()
+
+
+def test_the_rate_follows_one_cycle(bars):
+    learner = learner_of(bars, n_steps=19)
+    (optimizer,) = learner.start(0.01)
+    schedule = learner.schedule(optimizer, 19)
+    rates = []
+    for _ in range(19):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    assert rates[5] == pytest.approx(0.01)  # the peak is after 0.3 of the steps
+    assert rates[:6] == sorted(rates[:6]) and rates[5:] == sorted(rates[5:], reverse=True)
+    assert rates[0] < 0.001 > rates[-1]
+
+
+def test_the_weight_of_the_consensus_had_another_name():
+    assert from_old(ConCURL, {"n_clusters": 2, "lambda_consensus": 3.0}).lambda_cons == 3.0
 
 
 @pytest.mark.parametrize(

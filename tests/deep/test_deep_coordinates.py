@@ -10,6 +10,7 @@ from torch import nn
 from deccs import scores
 from deccs.data.rows import Rows
 from deccs.data.scaling import fit_scaler
+from deccs.data.source import source_of
 from deccs.deep.coordinates import change_coordinates, means_of, round_clusters, rounding, within
 from deccs.network.autoencoder import Autoencoder
 
@@ -22,7 +23,8 @@ def askew(length, n_points=600):
 
 
 def unscaled(x):
-    return Rows(x.numpy(), fit_scaler(x.numpy(), None))
+    source = source_of(x.numpy())
+    return Rows(source, fit_scaler(source, None))
 
 
 def k_means(Z):

@@ -1,14 +1,17 @@
 """DeepECT: its tree and its losses on numbers worked out by hand, and against slow references."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from deccs import Pretraining, scores
+from deccs import Network, Pretraining, scores
 from deccs.deep.deepect import (
     DeepECT,
     Growing,
+    TreeEmbedding,
     center_loss,
     compression_loss,
     node_centers,
@@ -22,11 +25,11 @@ from deccs.deep.deepect import (
 
 QUICK = {
     "n_clusters": 3,
-    "layers": (8, 2),
+    "network": Network(layers=(8, 2)),
     "n_steps": 30,
     "batch_size": 32,
     "random_state": 0,
-    "pretraining": Pretraining(epochs=30, batch_size=32, learning_rate=1e-2),
+    "pretraining": Pretraining(n_epochs=30, batch_size=32, learning_rate=1e-2),
 }
 
 # Leaf 1 was split off from the root, then 2 from 0, then 3 from 1:   (0 2) (1 3)
@@ -160,7 +163,7 @@ def test_center_loss_by_hand_moves_centers_and_not_points():
     z = torch.tensor([[2.0, 4.0], [4.0, 4.0], [9.0, 9.0]], requires_grad=True)
     centers = torch.tensor([[0.0, 0.0], [9.0, 9.0], [1.0, 1.0]], requires_grad=True)
     loss = center_loss(z, torch.tensor([0, 0, 1]), centers)  # (3, 4) is 5 off, 0 off, no points
-    assert float(loss) == pytest.approx(5 / 3)
+    assert loss.item() == pytest.approx(5 / 3)
     loss.backward()
     assert z.grad is None
     assert_allclose(centers.grad, np.array([[-0.6, -0.8], [0, 0], [0, 0]]) / 3, atol=1e-6)
@@ -259,7 +262,37 @@ def test_one_cluster_and_fewer_points_than_clusters(blobs):
 
 
 def test_fewer_leaves_than_clusters_are_refused(blobs):
-    with pytest.raises(
-        ValueError, match='max_leaves is "auto" or a whole number of at least n_clusters=3, got 2'
-    ):
+    with pytest.raises(ValueError, match="max_leaves must be at least n_clusters=3, got 2"):
         DeepECT(**(QUICK | {"max_leaves": 2})).fit(blobs.X)
+
+
+def test_other_leaves_get_another_optimizer_and_the_same_leaves_keep_theirs(rows, trained):
+    method = DeepECT(**(QUICK | {"max_leaves": 3, "split_interval": 2}))
+    learner = TreeEmbedding(copy.deepcopy(trained), rows, method, root=0)
+    learner.optimizers = learner.start(1e-3)
+    network = learner.optimizers[0]
+    seen, n_leaves = [], []
+    for step in range(1, 6):
+        learner.before_step(step)
+        seen.append(learner.optimizers[1])
+        n_leaves.append(len(learner.centers))
+        assert learner.optimizers[0] is network
+        assert learner.optimizers[1].param_groups[0]["params"] == [learner.centers]
+    assert n_leaves == [2, 2, 3, 3, 3]  # splits before steps 1 and 3; then the tree is full
+    assert seen[0] is seen[1] is not seen[2] and seen[2] is seen[3] is seen[4]
+    rate = seen[4].param_groups[0]["lr"]  # centers move in units of the embedding
+    assert rate == pytest.approx(1e-3 * learner.unit) and learner.unit != 1
+
+
+def test_going_back_brings_back_the_leaves(rows, trained):
+    method = DeepECT(**(QUICK | {"split_interval": 1}))
+    learner = TreeEmbedding(copy.deepcopy(trained), rows, method, root=0)
+    learner.optimizers = learner.start(1e-3)
+    learner.before_step(1)
+    before = copy.deepcopy(learner.learned_state())
+    learner.before_step(2)
+    assert len(learner.centers) == 3
+    learner.load_learned(before)
+    learner.optimizers = learner.start(5e-4)
+    assert torch.equal(learner.centers, before["centers"]) and len(learner.tree.sides) == 1
+    assert learner.optimizers[1].param_groups[0]["params"] == [learner.centers]

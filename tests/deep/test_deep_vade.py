@@ -1,5 +1,7 @@
 """VaDE: the terms of its bound against torch.distributions and Monte-Carlo, its start, and its guard."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -8,11 +10,12 @@ from sklearn.mixture import GaussianMixture
 from torch import nn
 from torch.distributions import Normal, kl_divergence
 
-from deccs import Pretraining, scores
+from deccs import Callback, Network, Pretraining, scores
 from deccs.deep.vade import (
     Mixture,
     Posterior,
     VaDE,
+    VariationalMixture,
     assigned,
     divergence,
     entropy,
@@ -25,11 +28,11 @@ from deccs.network.autoencoder import Autoencoder
 
 QUICK = {
     "n_clusters": 3,
-    "layers": (8, 2),
+    "network": Network(layers=(8, 2)),
     "n_steps": 30,
     "batch_size": 32,
     "random_state": 0,
-    "pretraining": Pretraining(epochs=30, batch_size=32, learning_rate=1e-2),
+    "pretraining": Pretraining(n_epochs=30, batch_size=32, learning_rate=1e-2),
 }
 
 
@@ -140,7 +143,7 @@ def test_a_second_head_beside_the_last_layer():
     assert encoder[0].weight.grad is not None  # the same weights, no copy
 
 
-def test_an_encoder_of_ones_own_keeps_its_last_layer_to_itself(blobs):
+def test_an_encoder_that_does_not_end_in_a_linear_layer_is_used_whole(blobs):
     class Own(nn.Module):
         def __init__(self):
             super().__init__()
@@ -154,7 +157,7 @@ def test_an_encoder_of_ones_own_keeps_its_last_layer_to_itself(blobs):
         posterior.log_variance.in_features == 2 and posterior(torch.randn(3, 4))[0].abs().max() < 1
     )
     torch.manual_seed(0)
-    model = VaDE(**(QUICK | {"autoencoder": (Own(), nn.Linear(2, 4))})).fit(blobs.X)
+    model = VaDE(**(QUICK | {"network": (Own(), nn.Linear(2, 4))})).fit(blobs.X)
     assert scores.ari(blobs.y, model.labels_) == 1
     assert np.abs(model.transform(blobs.X)).max() < 1
 
@@ -196,27 +199,42 @@ def test_the_mixture_is_a_mixture(fitted):
     assert fitted.n_iter_ == 30 and fitted.n_collapses_ == 0
 
 
+class Log(Callback):
+    """The progress of the training, without the pretraining."""
+
+    def __init__(self):
+        self.parts = []
+
+    def on_progress(self, progress):
+        if progress.stage == "VaDE":
+            self.parts.append(progress)
+
+
 def test_training_raises_the_bound(blobs):
-    class Listener:
-        losses: list[float] = []  # noqa: RUF012
-
-        def on_progress(self, part):
-            self.losses.append(part.loss)
-
-    VaDE(**(QUICK | {"n_steps": 400, "callbacks": [Listener()]})).fit(blobs.X)
-    losses = Listener.losses  # means of 100 steps each
+    log = Log()
+    VaDE(**(QUICK | {"n_steps": 400, "callbacks": [log]})).fit(blobs.X)
+    losses = [part.loss for part in log.parts]  # means of 100 steps each
     assert len(losses) == 4 and losses == sorted(losses, reverse=True)
 
 
 @pytest.mark.parametrize("learning_rate", [5.0, 1e30])  # clusters die; no numbers left
 def test_training_that_collapses_goes_back(blobs, learning_rate):
     model = VaDE(**(QUICK | {"learning_rate": learning_rate, "n_steps": 200})).fit(blobs.X)
-    assert model.n_collapses_ == 2
+    assert model.n_collapses_ == 2 and model.n_iter_ == 200  # at both of its checks
     assert scores.ari(blobs.y, model.labels_) == 1
     assert np.isfinite(model.predict_proba(blobs.X)).all()
 
 
-@pytest.mark.parametrize("given", [0, -1.0, "much", np.nan])
+def test_a_cluster_without_points_is_a_collapse(rows, trained):
+    learner = VariationalMixture(copy.deepcopy(trained), rows, VaDE(**QUICK), root=0)
+    assert not learner.check(100).lost
+    with torch.no_grad():
+        learner.mixture.logits[0] = -1e6  # nothing can be in the first cluster
+    check = learner.check(200)
+    assert check.lost and check.changed == pytest.approx(1 / 3)  # 60 of 180 points
+
+
+@pytest.mark.parametrize("given", [0, -1.0, "much", np.nan, np.inf])
 def test_errors_say_what_was_given(blobs, given):
     with pytest.raises(
         ValueError, match=f"output_variance must be 'auto' or a number above 0, got {given!r}"
