@@ -101,9 +101,8 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters):
                 fit.listeners.tell("on_answer", answer)
             self.labels_ = np.concatenate(labels)
             fit.listeners.tell("on_fit_end", self)
-        if not isinstance(
-            getattr(self, "checkpoint", None), Checkpoint
-        ):  # who opened it removes it
+        # Whoever opens a checkpoint removes it: one that was given as an object stays.
+        if fit.checkpoint is not getattr(self, "checkpoint", None):
             fit.checkpoint.remove()
         return self
 
@@ -168,17 +167,13 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters):
 
     def _facts(self) -> dict[str, str]:
         """The parameters that a result depends on, in words."""
-        values = {
-            name: value
-            for name, value in self.get_params(deep=True).items()
-            if name not in WITHOUT_EFFECT and not isinstance(value, Parameters)
-        }
-        nested = tuple(
-            f"{name}__"
-            for name, value in values.items()
-            if "__" not in name and hasattr(value, "get_params")
-        )
-        values = {name: value for name, value in values.items() if not name.startswith(nested)}
+        values = self.get_params(deep=False)
+        for name in self._settings_classes():
+            if isinstance(self.settings_for(name), Parameters):  # not a network of the user's own
+                inner = self.settings_for(name).get_params(deep=False)
+                values |= {f"{name}__{key}": value for key, value in inner.items()}
+                del values[name]
+        values = {name: value for name, value in values.items() if name not in WITHOUT_EFFECT}
         if "device" in values:
             values["device"] = pick_device(values["device"])
         return {name: as_fact(value) for name, value in values.items()}
