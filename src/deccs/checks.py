@@ -10,7 +10,7 @@ The class is a dataclass, so this line is also the signature. ``check_parameters
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self, get_type_hints
@@ -42,11 +42,8 @@ def is_whole(value: object) -> bool:
 
 def is_number(value: object) -> bool:
     """Whether this is a number; NaN, infinity, True and False are not."""
-    return (
-        isinstance(value, Real)
-        and not isinstance(value, bool | np.bool_)
-        and math.isfinite(float(value))
-    )
+    is_real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    return bool(is_real and -math.inf < value < math.inf)  # type: ignore[operator]
 
 
 def whole(at_least: int) -> Rule:
@@ -120,9 +117,10 @@ def settings(kind: type) -> Rule:
 
 def is_widths(value: Any) -> bool:
     """Whether this is a sequence of layer widths."""
-    if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
+    widths = value.tolist() if isinstance(value, np.ndarray) else value
+    if not isinstance(widths, list | tuple) or not widths:
         return False
-    return len(value) > 0 and all(is_whole(width) and width >= 1 for width in value)
+    return all(is_whole(width) and width >= 1 for width in widths)
 
 
 AUTO = one_of("auto")
