@@ -9,6 +9,7 @@ from deccs import scores
 from deccs.consensus import co_association
 from deccs.consensus.partitions import distinct_rows
 from deccs.data.scaling import fit_scaler
+from deccs.data.source import ArrayRows
 from deccs.deep.agae import (
     AGAE,
     Graph,
@@ -89,9 +90,9 @@ def test_the_encoder_is_two_graph_convolutions():
 
 
 def test_rows_are_the_means_of_their_points():
-    X = np.array([[0.0, 0], [2, 4], [5, 5]])
+    source = ArrayRows(np.array([[0.0, 0], [2, 4], [5, 5]]))
     rows = distinct_rows([[0, 0, 1], [1, 1, 1]])
-    assert_array_equal(row_means(X, fit_scaler(X, None), rows), [[1, 2], [5, 5]])
+    assert_array_equal(row_means(source, fit_scaler(source, None), rows), [[1, 2], [5, 5]])
 
 
 def test_link_loss_by_hand():
@@ -144,7 +145,7 @@ def test_without_the_adversary_the_clusters_still_come_and_the_adversary_changes
         ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1, got 0"),
         ({"n_clusters": 1_000}, "n_clusters=1000 is more than the number of points"),
         ({"n_neighbors": 0}, "n_neighbors must be a whole number of at least 1, got 0"),
-        ({"layers": (8,)}, "layers must be two widths of at least 1"),
+        ({"layers": (8,)}, r"layers must be two layer widths \(n_hidden, n_latent\)"),
     ],
 )
 def test_errors_say_what_was_given(blobs, changes, message):

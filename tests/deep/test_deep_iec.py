@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from deccs.consensus.partitions import distinct_rows
 from deccs.data.scaling import fit_scaler
+from deccs.data.source import ArrayRows
 from deccs.deep.base_partitions import kmeans_ensemble, membership, nearest_centers
 from deccs.deep.iec import IEC, denoising_map, principal_part, stacked_maps, with_constant
 from deccs.labels import canonical
@@ -86,16 +87,17 @@ def test_the_scatter_is_the_overlaps_of_the_distinct_rows(fitted):
 
 
 def test_members_differ_in_their_numbers_of_clusters_and_know_new_points(blobs):
-    scaler = fit_scaler(blobs.X)
-    ensemble, labels = kmeans_ensemble(blobs.X, scaler, n_members=12, fewest=3, most=6, root=0)
+    source = ArrayRows(blobs.X)
+    scaler = fit_scaler(source)
+    ensemble, labels = kmeans_ensemble(source, scaler, n_members=12, sizes=(3, 6), root=0)
     sizes = [len(centers) for centers in ensemble.centers]
     assert set(sizes) <= {3, 4, 5, 6} and len(set(sizes)) > 1
-    assert all((canonical(own) == own).all() for own in labels)
+    assert all((canonical(partition) == partition).all() for partition in labels)
     X = blobs.X + 1e-3
     slow = np.square(scaler(X)[:, None] - ensemble.centers[5][None]).sum(axis=2).argmin(axis=1)
-    (nearest,) = nearest_centers(X, scaler, ensemble.centers)
+    (nearest,) = nearest_centers(ArrayRows(X), scaler, ensemble.centers)
     assert_array_equal(nearest[:, 5], slow)
-    (H,) = ensemble.memberships(X, scaler)
+    (H,) = ensemble.memberships(ArrayRows(X), scaler)
     assert_array_equal(H.sum(axis=1), np.full(len(X), 12))  # one cluster of each member
 
 
@@ -106,10 +108,10 @@ def test_a_point_between_two_centers_has_the_same_one_alone_as_among_many():
         (3, 1)
     )  # in the middle, but for the last digit
     X = np.repeat(X, 40, axis=0)
-    scaler = fit_scaler(X, None)
-    (together,) = nearest_centers(X, scaler, [centers])
-    alone = np.concatenate([next(nearest_centers(row[None], scaler, [centers])) for row in X])
-    assert_array_equal(together, alone)
+    scaler = fit_scaler(ArrayRows(X), None)
+    (together,) = nearest_centers(ArrayRows(X), scaler, [centers])
+    alone = [next(nearest_centers(ArrayRows(row[None]), scaler, [centers])) for row in X]
+    assert_array_equal(together, np.concatenate(alone))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ def test_a_point_between_two_centers_has_the_same_one_alone_as_among_many():
         ({"n_clusters": 1_000}, "n_clusters=1000 is more than the number of points"),
         ({"n_partitions": 0}, "n_partitions must be a whole number of at least 1, got 0"),
         ({"n_layers": 0}, "n_layers must be a whole number of at least 1, got 0"),
-        ({"noise": 1.0}, "noise is a chance between 0 and 1, got 1.0"),
+        ({"noise": 1.0}, r"noise must be a share in \(0, 1\), got 1.0"),
     ],
 )
 def test_errors_say_what_was_given(blobs, changes, message):

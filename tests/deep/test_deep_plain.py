@@ -16,11 +16,11 @@ from deccs.deep.plain import AutoencoderClustering
 
 @pytest.fixture(scope="module")
 def fit(blobs):
-    """``fit(DBSCAN(), max_points=50)``: on the blobs, or on ``X``, which are their own embedding."""
+    """``fit(DBSCAN(), sample_size=50)``: on the blobs, or on ``X``, which are their own embedding."""
     same = Autoencoder(nn.Identity(), nn.Identity(), pretrained=True)
 
     def fit(clusterer=None, X=blobs.X, **changes):
-        given = {"autoencoder": same, "scale": None, "random_state": 0} | changes
+        given = {"network": same, "scale": None, "random_state": 0} | changes
         return AutoencoderClustering(3, clusterer=clusterer, **given).fit(X)
 
     return fit
@@ -37,20 +37,20 @@ CLUSTERERS = {
 }
 
 
-@pytest.mark.parametrize("max_points", [11_000, 100])
+@pytest.mark.parametrize("sample_size", [11_000, 100])
 @pytest.mark.parametrize("clusterer", CLUSTERERS.values(), ids=CLUSTERERS)
-def test_predict_gives_the_labels_and_the_seed_fixes_them(fit, blobs, clusterer, max_points):
-    model = fit(clusterer, max_points=max_points)
+def test_predict_gives_the_labels_and_the_seed_fixes_them(fit, blobs, clusterer, sample_size):
+    model = fit(clusterer, sample_size=sample_size)
     assert scores.ari(blobs.y, np.where(model.labels_ < 0, 3, model.labels_)) > 0.8
     assert_array_equal(model.predict(blobs.X), model.labels_)
     assert_array_equal(
         np.concatenate([model.predict(blobs.X[[i]]) for i in range(10)]), model.labels_[:10]
     )
-    assert_array_equal(fit(clusterer, max_points=max_points).labels_, model.labels_)
+    assert_array_equal(fit(clusterer, sample_size=sample_size).labels_, model.labels_)
     known = model.labels_ >= 0
     assert_allclose(model.predict_proba(blobs.X).sum(axis=1), known)
     assert_array_equal(model.predict_proba(blobs.X).argmax(axis=1)[known], model.labels_[known])
-    assert len(model.sample_) == min(max_points, len(blobs.X))
+    assert len(model.sample_) == min(sample_size, len(blobs.X))
 
 
 def test_the_default_is_k_means_of_the_embedding(fit, blobs):
@@ -66,12 +66,12 @@ def test_the_default_is_k_means_of_the_embedding(fit, blobs):
 
 
 def test_the_autoencoder_stays_as_it_is(fit, trained):
-    after = fit(autoencoder=trained).autoencoder_.state_dict()
+    after = fit(network=trained).autoencoder_.state_dict()
     assert all(torch.equal(after[name], weight) for name, weight in trained.state_dict().items())
 
 
 def test_those_outside_the_sample_are_labeled_like_their_nearest_neighbor_in_it(fit, blobs):
-    model = fit(AgglomerativeClustering(7), max_points=60)  # clusters that touch
+    model = fit(AgglomerativeClustering(7), sample_size=60)  # clusters that touch
     Z = model.transform(blobs.X)
     labels = AgglomerativeClustering(7).fit_predict(Z[model.sample_])
     nearest = np.square(Z[:, None] - Z[model.sample_]).sum(axis=2).argmin(axis=1)  # slow, and sure
@@ -136,14 +136,14 @@ class Odd:
     ("changes", "message"),
     [
         ({"clusterer": KMeans}, "clusterer must be an object with fit_predict"),
-        ({"clusterer": StandardScaler()}, r"like KMeans\(8\), got StandardScaler\(\)"),
-        ({"max_points": 2}, "max_points must be a whole number of at least 3, got 2"),
-        ({"max_points": 10.5}, "max_points must be a whole number of at least 3, got 10.5"),
+        ({"clusterer": StandardScaler()}, r"like KMeans\(8\), or None, got StandardScaler\(\)"),
+        ({"sample_size": 2}, "sample_size must be at least n_clusters=3, got 2"),
+        ({"sample_size": 10.5}, "sample_size must be a whole number of at least 2, got 10.5"),
         (
             {"clusterer": Odd(-2)},
             r"whole numbers from 0, or -1 for noise; it gave shape \(180,\): array\(\[-2",
         ),
-        ({"clusterer": Odd("a")}, "must label 180 points by whole numbers"),
+        ({"clusterer": Odd("a")}, "must give 180 points whole numbers"),
     ],
 )
 def test_errors_say_what_was_given(fit, changes, message):

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 from torch import nn
 
-from deccs import Pretraining, datasets, scores
+from deccs import Network, Pretraining, datasets, scores
 from deccs.deep.spectralnet import (
     RandomWalk,
     SpectralNet,
@@ -24,12 +24,12 @@ from deccs.network.autoencoder import Autoencoder
 
 QUICK = {
     "n_clusters": 3,
-    "layers": (8, 2),
+    "network": Network(layers=(8, 2)),
     "n_steps": 30,
     "siamese_steps": 30,
     "batch_size": 32,
     "hidden": (16,),
-    "pretraining": Pretraining(epochs=5, batch_size=32, learning_rate=1e-2),
+    "pretraining": Pretraining(n_epochs=5, batch_size=32, learning_rate=1e-2),
     "random_state": 0,
 }
 
@@ -49,7 +49,7 @@ def rings():
     X, y = datasets.make_rings(n_per_cluster=150, random_state=0)
     model = SpectralNet(
         2,
-        autoencoder=as_it_is(),
+        network=as_it_is(),
         hidden=(64, 64),
         n_steps=200,
         siamese_steps=0,
@@ -185,7 +185,7 @@ def test_with_siamese_distances_too():
     X, y = datasets.make_rings(n_per_cluster=100, random_state=0)
     model = SpectralNet(
         2,
-        autoencoder=as_it_is(),
+        network=as_it_is(),
         hidden=(64, 64),
         n_steps=200,
         siamese_steps=200,
@@ -196,7 +196,7 @@ def test_with_siamese_distances_too():
 
 
 def test_the_autoencoder_stays_as_it_was(trained, blobs):
-    model = SpectralNet(**(QUICK | {"autoencoder": trained})).fit(blobs.X)
+    model = SpectralNet(**(QUICK | {"network": trained})).fit(blobs.X)
     before, after = trained.state_dict(), model.autoencoder_.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
     assert model.transform(blobs.X).shape == (
@@ -206,7 +206,7 @@ def test_the_autoencoder_stays_as_it_was(trained, blobs):
 
 
 def test_a_sample_is_enough_for_all_points(trained, blobs):
-    changes = {"autoencoder": trained, "sample_size": 90, "n_steps": 100, "batch_size": 64}
+    changes = {"network": trained, "sample_size": 90, "n_steps": 100, "batch_size": 64}
     model = SpectralNet(**(QUICK | changes)).fit(blobs.X)
     assert len(model.labels_) == len(blobs.X) and scores.ari(blobs.y, model.labels_) > 0.95
 
@@ -220,7 +220,7 @@ def test_a_sample_is_enough_for_all_points(trained, blobs):
     ],
 )
 def test_odd_settings_do_no_harm(trained, blobs, changes):
-    model = SpectralNet(**(QUICK | {"autoencoder": trained} | changes)).fit(blobs.X)
+    model = SpectralNet(**(QUICK | {"network": trained} | changes)).fit(blobs.X)
     assert np.isfinite(model.transform(blobs.X)).all()
     assert_array_equal(model.predict(blobs.X), model.labels_)
 
@@ -228,9 +228,14 @@ def test_odd_settings_do_no_harm(trained, blobs, changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_neighbors": 0}, "n_neighbors must be at least 1, got 0"),
-        ({"walk_length": 0}, "walk_length must be at least 1, got 0"),
-        ({"sample_size": 2}, "sample_size=2 is too small for 3 clusters"),
+        ({"n_neighbors": 0}, "n_neighbors must be a whole number of at least 1, got 0"),
+        ({"walk_length": 0}, "walk_length must be a whole number of at least 1, got 0"),
+        (
+            {"siamese_steps": -1},
+            "siamese_steps must be 'auto' or a whole number of at least 0, got -1",
+        ),
+        ({"hidden": ()}, "hidden must be a tuple of layer widths"),
+        ({"sample_size": 2}, "sample_size must be at least n_clusters=3, got 2"),
     ],
 )
 def test_errors_say_what_was_given(blobs, changes, message):
