@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 import numpy as np
 import torch
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 ONE_AT_A_TIME = threading.RLock()
 
@@ -52,5 +54,11 @@ def torch_seeded(root: int, *place: object) -> Iterator[None]:
 @contextmanager
 def reproducible_threads() -> Iterator[None]:
     """One OpenMP thread: scikit-learn's k-means adds up in the order its threads arrive."""
-    with threadpool_limits(1, user_api="openmp"):
+    with thread_pools(len(sys.modules)).limit(limits=1, user_api="openmp"):
         yield
+
+
+@lru_cache(maxsize=1)
+def thread_pools(n_modules: int) -> ThreadpoolController:
+    """The OpenMP libraries of this process. Finding them takes milliseconds, so it is done again only after imports."""
+    return ThreadpoolController()
