@@ -54,7 +54,7 @@ def whole(at_least: int) -> Rule:
     """
     return Rule(
         f"a whole number of at least {at_least}",
-        lambda value: is_whole(value) and value >= at_least,
+        lambda value: is_whole(value) and bool(value >= at_least),
     )
 
 
@@ -64,10 +64,13 @@ def number(at_least: float | None = None, above: float | None = None) -> Rule:
     ('a number above 0', True, False)
     """
     if above is not None:
-        return Rule(f"a number above {above}", lambda value: is_number(value) and value > above)
+        return Rule(
+            f"a number above {above}", lambda value: is_number(value) and bool(value > above)
+        )
     if at_least is not None:
         return Rule(
-            f"a number of at least {at_least}", lambda value: is_number(value) and value >= at_least
+            f"a number of at least {at_least}",
+            lambda value: is_number(value) and bool(value >= at_least),
         )
     return Rule("a number", is_number)
 

@@ -15,7 +15,7 @@ class Progress:
     stage: str  # "pretraining", or the method's name
     step: int
     n_steps: int
-    loss: float  # mean over the steps since the last check
+    loss: float = math.nan  # mean over the steps since the last check, where there is a loss
     held_out: float = math.nan  # error on held-out points, where the training has some
     changed: float = (
         math.nan

@@ -46,12 +46,35 @@ def default_layers(n_points: int, n_features: int) -> tuple[int, ...]:
     return *hidden[:-1], min(hidden[-1], n_features)
 
 
+@auto("RandomProjectionEM.n_components", "RandomProjectionFCM.n_components")
+def dimensions_to_try(n_features: int) -> list[int]:
+    """Of 5, 10, 20, 50 and 100, the dimension for which five random projections agree best.
+
+    Never more than the data has columns.
+
+    >>> dimensions_to_try(784), dimensions_to_try(16), dimensions_to_try(3)
+    ([5, 10, 20, 50, 100], [5, 10, 16], [3])
+    """
+    return sorted({min(dimension, n_features) for dimension in (5, 10, 20, 50, 100)})
+
+
+@auto("RandomProjectionEM.sample_size", "RandomProjectionFCM.sample_size")
+def default_projection_sample(n_points: int, n_clusters: int) -> int:
+    """All points, but at most 5,000: the linkage holds all pairs of them, 0.2 GB.
+
+    >>> default_projection_sample(150, 3), default_projection_sample(70_000, 10)
+    (150, 5000)
+    """
+    return min(n_points, max(5_000, n_clusters))
+
+
 @auto("RandomProjectionFCM.fuzzifier")
 def default_fuzzifier(n_points: int, n_features: int) -> float:
     """The rule of Schwaemmle and Jensen (2010), at most Bezdek's usual 2.
 
-    Distances become alike in high dimension, and m = 2 then draws all centers to the mean of the data;
-    the rule is the smallest m that finds nothing in pure noise of this size, and falls towards 1.
+    In high dimension all distances become similar, and m = 2 then draws all centers to the mean of
+    the data. The rule is the smallest m that finds no clusters in pure noise of this size; it falls
+    towards 1 as the dimension grows.
 
     >>> [round(default_fuzzifier(5_000, d), 2) for d in (2, 17, 784)]
     [2.0, 1.14, 1.01]

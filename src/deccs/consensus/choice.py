@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from deccs.consensus.functions import consensus_function
 from deccs.consensus.graphs import cspa, hgpa, mcla
-from deccs.consensus.partitions import check_partitions, check_weights, distinct_rows
+from deccs.consensus.partitions import check_partitions, check_weights
 from deccs.labels import NOISE, canonical
 from deccs.members.agreement import nmi_of_counts
 
@@ -14,18 +15,19 @@ from deccs.members.agreement import nmi_of_counts
 def average_nmi(
     labels: ArrayLike, base_partitions: ArrayLike, *, weights: ArrayLike | None = None
 ) -> float:
-    """The mean NMI of a labeling with the base partitions, over the points both have labeled (Eq. 1).
+    """The mean NMI of labels with the base partitions, each over the points that both label (Eq. 1).
 
     >>> average_nmi([0, 0, 1, 1], [[1, 1, 0, 0], [0, 1, 0, 1]])
     0.5
     """
     partitions = check_partitions(base_partitions)
-    own = canonical(np.asarray(labels))
-    if own.shape != partitions.shape[1:]:
+    result = canonical(np.asarray(labels))
+    if result.shape != partitions.shape[1:]:
         raise ValueError(
-            f"labels must be one per point, shape {partitions.shape[1:]}; got shape {own.shape}."
+            f"labels must have one label per point, shape {partitions.shape[1:]}; "
+            f"got shape {result.shape}."
         )
-    scores = [nmi_of_counts(contingency(own, member)) for member in partitions]
+    scores = [nmi_of_counts(contingency(result, member)) for member in partitions]
     return float(np.average(scores, weights=check_weights(weights, len(partitions))))
 
 
@@ -36,22 +38,23 @@ def contingency(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.bincount(a[both] * n_b + b[both], minlength=n_a * n_b).reshape(n_a, n_b)
 
 
+@consensus_function
 def supra(
     base_partitions: ArrayLike,
     n_clusters: int | None = None,
     *,
     weights: ArrayLike | None = None,
-    random_state: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
 ) -> np.ndarray:
-    """Strehl and Ghosh's supra-consensus: of CSPA, HGPA and MCLA the one with the highest average NMI.
+    """Strehl and Ghosh's supra-consensus: the best of CSPA, HGPA and MCLA by average NMI.
 
-    >>> supra([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [2, 2, 2, 0, 0, 0]], n_clusters=2, random_state=0)
+    >>> partitions = [[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [2, 2, 2, 0, 0, 0]]
+    >>> supra(partitions, n_clusters=2, random_state=0)
     array([0, 0, 0, 1, 1, 1])
     """
     partitions = check_partitions(base_partitions)
-    distinct_rows(partitions, weights)
-    answers = [
+    results = [
         function(partitions, n_clusters, weights=weights, random_state=random_state)
         for function in (cspa, hgpa, mcla)
     ]
-    return max(answers, key=lambda labels: average_nmi(labels, partitions, weights=weights))
+    return max(results, key=lambda labels: average_nmi(labels, partitions, weights=weights))

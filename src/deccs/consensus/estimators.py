@@ -4,83 +4,70 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
-from sklearn.neighbors import NearestNeighbors
-from sklearn.utils.validation import check_is_fitted
 
+from deccs.answer import Answer
+from deccs.base import AutoencoderEmbedder, Clusterer, Fit
+from deccs.checks import ANY, CALLABLE, N_JOBS, NONE, check_parameters, instance, whole
 from deccs.clock import Clock
 from deccs.consensus.functions import FUNCTIONS
 from deccs.consensus.partitions import check_weights
-from deccs.data.inputs import as_table, output_dtype
-from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
-from deccs.data.scaling import fit_scaler
-from deccs.data.source import blocks, dense_block, rows_at_once
-from deccs.display import Display
-from deccs.labels import NOISE
+from deccs.data.source import RowSource, SelectedRows, each_block
+from deccs.events import Progress
+from deccs.labels import NOISE, align_labels, majority_map
 from deccs.members.agreement import average_agreement, pairwise_agreement
+from deccs.members.carry import NearestInSample
 from deccs.members.checks import members_for
-from deccs.members.default import Member
+from deccs.members.default import DEFAULT_MEMBERS, Member
 from deccs.members.running import cluster
-from deccs.network.autoencoder import Autoencoder, encode_exactly
-from deccs.network.device import pick_device
-from deccs.seeds import generator_for, root_seed, seed_for
-from deccs.settings import Pretraining
-from deccs.storage import ModelFiles
-from deccs.training.start import starting_autoencoder
+from deccs.seeds import generator_for, seed_for
 
 
-class ConsensusClustering(ModelFiles, ClusterMixin, BaseEstimator):
-    """Members cluster the data as it is, and a consensus function makes one clustering of theirs.
+@dataclass(eq=False, repr=False, kw_only=True)
+class ConsensusClustering(Clusterer):
+    """Members cluster the data as it is, and a consensus function combines their clusterings.
 
     Parameters
     ----------
     n_clusters : int or None, default=8
-        Clusters of the result and of the default members. None: the number most members have.
+        Number of clusters of the result and of the default members. None takes the number most
+        members have; it needs ``members``.
     members : list of (name, clusterer) pairs, default=None
-        As for :class:`deccs.DECCS`: anything with ``fit_predict``, or an array of labels. None: k-means,
-        spectral, agglomerative clustering and a Gaussian mixture.
+        As for :class:`deccs.DECCS`.
     function : str or callable, default="lwea"
         Name of a function of :mod:`deccs.consensus`, or your own
         ``(base_partitions, n_clusters, weights=..., random_state=...) -> labels``.
     weights : one number per member, or None
         How much each member counts.
-    max_points : int, default=11_000
-        Above it the members cluster a sample of this size, and the other points get the labels of their
-        nearest neighbor in it: single linkage, which is tried first, holds all pairs of what it clusters.
-    scale : {"auto", "global", "columns"} or None
+    sample_size : int, default=11_000
+        Points the members cluster, at most: single linkage, which the agglomerative member tries
+        first, holds all pairs of them. All other points get the label of their nearest neighbor in
+        this sample.
+    n_jobs : int or None
+        Members that run at the same time.
+    scale, random_state, verbose, callbacks
         As for :class:`deccs.DECCS`.
-    n_jobs : members that run at the same time
-    random_state : int, RandomState or None
-        Fixes everything.
-    verbose : bool
-        Tell what is going on.
 
     Attributes
     ----------
     labels_ : (n_points,)
-    base_partitions_ : (n_members, n_sample) what the members say of the sample, -1 for no label
-    member_names_ : the members in place
-    sample_ : (n_sample,) row numbers the members have clustered; all of them up to ``max_points``
-    agreement_ : mean pairwise NMI of the members
+    base_partitions_ : (n_members, n_sample) the members' labels of the sample, -1 for no label
+    member_names_ : the members that took part
+    sample_ : (n_sample,) row numbers the members have clustered; all rows up to ``sample_size``
+    agreement_ : average pairwise NMI of the members
     n_clusters_ : clusters found
     scaler_ : what was learned about the columns' scale
     seconds_ : seconds by phase
 
     Notes
     -----
-    New points get the label of their nearest neighbor among those the members have clustered. A linear
-    classifier, which serves DECCS because its representation makes clusters compact, cannot tell
-    two moons of raw data apart.
+    New points get the label of their nearest neighbor among the points the members have clustered.
+    DECCS uses linear classifiers instead, because its representation makes clusters compact; they
+    could not separate two moons of raw data.
 
     Examples
     --------
@@ -92,220 +79,174 @@ class ConsensusClustering(ModelFiles, ClusterMixin, BaseEstimator):
     ((120,), True)
     """
 
-    def __init__(
-        self,
-        n_clusters: int | None = 8,
-        *,
-        members: Sequence[Member] | None = None,
-        function: str | Callable[..., np.ndarray] = "lwea",
-        weights: Sequence[float] | None = None,
-        max_points: int = 11_000,
-        scale: str | None = "auto",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.members = members
-        self.function = function
-        self.weights = weights
-        self.max_points = max_points
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    RENAMED: ClassVar[dict[str, str]] = {"max_points": "sample_size"}
 
-    def fit(self, X: Any, y: object = None) -> ConsensusClustering:
-        """Cluster X. ``y`` is ignored."""
-        X = as_table(self, X, reset=True)
-        most = self.max_points
-        if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 2:
-            raise ValueError(f"max_points must be a whole number of at least 2, got {most!r}.")
-        function_of(self.function)
-        members = members_for(self.n_clusters, self.members, X.shape[0])
-        root, clock = root_seed(self.random_state), Clock()
-        self._root = root
-        with Display(0) if self.verbose else nullcontext() as display:
-            say = display.say if display else lambda words: None
-            self.scaler_ = fit_scaler(X, self.scale)
-            self._prepare(X, root, display)
-            self.sample_ = draw_rows(X.shape[0], int(most), generator_for(root, "sample")).numpy()
-            self._sample_Z = np.concatenate(
-                list(self._represented(X[self.sample_]))
-            )  # (n_sample, n_columns)
-            clock.lap("embed")
-            say(f"{len(members)} members cluster {len(self.sample_)} of {X.shape[0]} points")
-            partitions = cluster(
-                members, self._sample_Z, self.sample_, root, min_cluster_size=1, n_jobs=self.n_jobs
-            )
-            self.member_names_, self.base_partitions_ = partitions.names, partitions.labels
-            self.agreement_ = average_agreement(pairwise_agreement(partitions.labels))
-            clock.lap("cluster")
-            say(f"agreement {self.agreement_:.3f}")
-            self._combine(members, root)
-            clock.lap("combine")
-            self.labels_ = self._carried(X)
-            clock.lap("carry")
-        self.seconds_ = clock.laps
-        return self
+    n_clusters: Annotated[int | None, whole(at_least=1) | NONE] = field(default=8, kw_only=False)
+    members: Annotated[Sequence[Member] | None, ANY] = None
+    function: Annotated[
+        str | Callable[..., np.ndarray], CALLABLE | instance(str, words="the name of one")
+    ] = "lwea"
+    weights: Annotated[Sequence[float] | None, ANY] = None
+    sample_size: Annotated[int, whole(at_least=2)] = 11_000
+    n_jobs: Annotated[int | None, N_JOBS] = None
 
-    def _combine(self, members: Sequence[Member], root: int) -> None:
-        """One clustering of the sample from what the members say of it."""
-        weights = None
-        if self.weights is not None:
-            given = dict(
-                zip(
-                    [name for name, _ in members],
-                    check_weights(self.weights, len(members)),
-                    strict=True,
-                )
-            )
-            weights = [given[name] for name in self.member_names_]
-        function = function_of(self.function)
-        seed = seed_for(root, "function")
-        labels = function(
-            self.base_partitions_, self.n_clusters, weights=weights, random_state=seed
+    def members_predict(self, X: Any) -> np.ndarray:
+        """Each member's labels, numbered alike: (n_members, n_points), ordered as ``member_names_``."""
+        return np.concatenate(
+            [answer.members for answer in self._answers(self._checked(X))], axis=1
         )
-        self._sample_labels = labels  # (n_sample,)
-        # A point that no member has labeled follows its neighbor, like a new one.
-        self._known = np.flatnonzero(labels != NOISE)
-        self.n_clusters_ = int(labels.max()) + 1
 
-    def with_function(
-        self, function: str | Callable[..., np.ndarray], X: Any
-    ) -> ConsensusClustering:
-        """A fitted copy that combines the same members' partitions by another function; X is what was fitted."""
-        X = self._checked(X)
+    def consensus_confidence(self, X: Any) -> np.ndarray:
+        """The share of the members that confirm the label of each point: (n_points,).
+
+        A member confirms it if most points of its cluster have this label. Members count by their
+        weights; a member without a label for the point does not confirm it.
+        """
+        return np.concatenate([answer.confidence for answer in self._answers(self._checked(X))])
+
+    def with_function(self, function: str | Callable[..., np.ndarray], X: Any) -> Self:
+        """A fitted copy that combines the same base partitions by another function.
+
+        X is the data of the fit.
+        """
+        source = self._checked(X)
         other = copy.copy(self)
         other.function = function
+        check_parameters(other)
         clock = Clock()
-        other._combine(members_for(self.n_clusters, self.members, X.shape[0]), self._root)
+        other._combine(self._root)
         clock.lap("combine")
-        other.labels_ = other._carried(X)
+        other.labels_ = np.concatenate([answer.labels for answer in other._answers(source)])
         clock.lap("carry")
         other.seconds_ = self.seconds_ | clock.laps
         return other
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The cluster of each point, new or old: that of its nearest neighbor in the sample."""
-        return self._carried(self._checked(X))
+    def _check(self, n_points: int) -> None:
+        super()._check(n_points)
+        function_named(self.function)
+        check_weights(self.weights, len(members_for(self.n_clusters, self.members, n_points)))
 
-    def members_predict(self, X: Any) -> np.ndarray:
-        """What each member says: (n_members, n_points), in the order of ``member_names_``."""
-        return self.base_partitions_[:, self._nearest(self._checked(X))]
+    def _learn(self, fit: Fit) -> None:
+        clock, n_points = Clock(), fit.source.shape[0]
+        members = members_for(self.n_clusters, self.members, n_points)
+        self._root = fit.root
+        self._prepare(fit)
+        generator = generator_for(fit.root, "sample")
+        self.sample_ = draw_rows(n_points, int(self.sample_size), generator).numpy()
+        sample = SelectedRows(fit.source, self.sample_)
+        self._sample_Z = np.concatenate(list(self._embedded(sample)))  # (n_sample, n_columns)
+        clock.lap("embed")
+        fit.listeners.tell("on_progress", Progress("members", 0, len(members)))
+        partitions = cluster(
+            members, self._sample_Z, self.sample_, fit.root, min_cluster_size=1, n_jobs=self.n_jobs
+        )
+        fit.listeners.tell("on_progress", Progress("members", len(members), len(members)))
+        self.member_names_, self.base_partitions_ = partitions.names, partitions.labels
+        self.agreement_ = average_agreement(pairwise_agreement(partitions.labels))
+        clock.lap("cluster")
+        self._combine(fit.root)
+        clock.lap("combine")
+        self.seconds_ = clock.laps
 
-    def _carried(self, X: Any) -> np.ndarray:
-        return self._sample_labels[self._nearest(X)]
+    def _prepare(self, fit: Fit) -> None:
+        """Learn the representation; data as it is needs none."""
 
-    def _nearest(self, X: Any) -> np.ndarray:
-        """(n_points,) the place in the sample of each point's nearest neighbor; itself, if it is in it."""
-        neighbors = NearestNeighbors(n_neighbors=1).fit(self._sample_Z[self._known])
-        found = [neighbors.kneighbors(Z, return_distance=False)[:, 0] for Z in self._represented(X)]
-        return self._known[np.concatenate(found)]
+    def _combine(self, root: int) -> None:
+        """One clustering of the sample from those of the members."""
+        labels = function_named(self.function)(
+            self.base_partitions_,
+            self.n_clusters,
+            weights=None if self.weights is None else self._member_weights(),
+            random_state=seed_for(root, "function"),
+        )
+        self._sample_labels = labels  # (n_sample,)
+        # A point that no member has labeled follows its neighbor, like a new point.
+        self._known = np.flatnonzero(labels != NOISE)
+        self.n_clusters_ = int(labels.max()) + 1
 
-    def _prepare(self, X: Any, root: int, display: Display | None) -> None:
-        """What the representation needs; raw data needs nothing."""
+    def _member_weights(self) -> np.ndarray:
+        """(n_members,) of the members that took part."""
+        names = DEFAULT_MEMBERS if self.members is None else [name for name, _ in self.members]
+        weight_of = dict(zip(names, check_weights(self.weights, len(names)), strict=True))
+        return np.array([weight_of[name] for name in self.member_names_])
 
-    def _represented(self, X: Any) -> Iterator[np.ndarray]:
-        """What members and neighbors see of the points, block by block."""
-        for index in blocks(X.shape[0], rows_at_once(X.shape[1])):
-            yield self.scaler_(dense_block(X, index))
+    def _embedded(self, source: RowSource) -> Iterator[np.ndarray]:
+        """What members and neighbors see of the rows, block by block."""
+        return (self.scaler_(block) for _, block in each_block(source))
 
-    def _checked(self, X: Any) -> Any:
-        check_is_fitted(self, "labels_")
-        return as_table(self, X, reset=False)
+    def _answers(self, source: RowSource) -> Iterator[Answer]:
+        known = self._known
+        labels = self._sample_labels[known]  # (n_known,)
+        partitions = self.base_partitions_[:, known]  # (n_members, n_known)
+        members = np.stack([align_labels(partition, labels) for partition in partitions])
+        confirms = np.stack([is_confirmed(partition, labels) for partition in partitions])
+        confidence = np.average(confirms, axis=0, weights=self._member_weights())
+        nearest = NearestInSample(self._sample_Z[known], labels)
+        for Z in self._embedded(source):
+            places = nearest.places(Z)  # (n,)
+            yield Answer(
+                Z=Z,
+                labels=labels[places],
+                confidence=confidence[places],
+                members=members[:, places],
+            )
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    def _training_answers(self, fit: Fit) -> Iterator[Answer]:
+        clock = Clock()
+        yield from self._answers(fit.source)
+        clock.lap("carry")
+        self.seconds_ |= clock.laps
 
 
-class AutoencoderConsensus(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ConsensusClustering):
+@dataclass(eq=False, repr=False, kw_only=True)
+class AutoencoderConsensus(ConsensusClustering, AutoencoderEmbedder):
     """:class:`ConsensusClustering` of an autoencoder's embedding.
 
     Parameters
     ----------
-    autoencoder, layers, dropout, pretraining, device
+    network, pretraining, device, checkpoint
         As for :class:`deccs.DECCS`; a pretrained autoencoder is used as it is.
-    n_clusters, members, function, weights, max_points, scale, n_jobs, random_state, verbose
+    n_clusters, members, function, weights, sample_size, scale, n_jobs, random_state, verbose, callbacks
         As for :class:`ConsensusClustering`.
 
     Attributes
     ----------
     autoencoder_ : the pretrained autoencoder; ``transform`` embeds with it
+    labels_, base_partitions_, member_names_, ... : as for :class:`ConsensusClustering`
     """
 
-    def __init__(
-        self,
-        n_clusters: int | None = 8,
-        *,
-        members: Sequence[Member] | None = None,
-        function: str | Callable[..., np.ndarray] = "lwea",
-        weights: Sequence[float] | None = None,
-        autoencoder: Autoencoder | tuple[Any, Any] | None = None,
-        layers: Sequence[int] | str = "auto",
-        dropout: float = 0.0,
-        pretraining: Pretraining | None = None,
-        max_points: int = 11_000,
-        scale: str | None = "auto",
-        n_jobs: int | None = None,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            members=members,
-            function=function,
-            weights=weights,
-            max_points=max_points,
-            scale=scale,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.autoencoder = autoencoder
-        self.layers = layers
-        self.dropout = dropout
-        self.pretraining = pretraining
-        self.device = device
+    RENAMED: ClassVar[dict[str, str]] = {
+        **ConsensusClustering.RENAMED,
+        **AutoencoderEmbedder.RENAMED,
+    }
 
-    def transform(self, X: Any) -> np.ndarray:
-        """The embedding of X: (n_points, n_latent)."""
-        X = self._checked(X)
-        return np.concatenate(list(self._represented(X))).astype(output_dtype(X), copy=False)
+    def _prepare(self, fit: Fit) -> None:
+        self.autoencoder_ = self._start(fit, fit.rows(self.device)).autoencoder.cpu().eval()
 
-    def _prepare(self, X: Any, root: int, display: Display | None) -> None:
-        rows = Rows(X, self.scaler_, pick_device(self.device))
-        self.autoencoder_ = starting_autoencoder(
-            rows,
-            root,
-            autoencoder=self.autoencoder,
-            layers=self.layers,
-            dropout=self.dropout,
-            pretraining=self.pretraining,
-            on_epoch=display.on_epoch if display else lambda epoch: None,
-        ).autoencoder.cpu()
-
-    def _represented(self, X: Any) -> Iterator[np.ndarray]:
-        return encode_exactly(self.autoencoder_, X, self.scaler_)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self._sample_Z.shape[1])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+    def _embedded(self, source: RowSource) -> Iterator[np.ndarray]:
+        return AutoencoderEmbedder._embedded(self, source)
 
 
-def function_of(function: str | Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+def function_named(function: str | Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """A consensus function by its name; your own function is returned as it is."""
     if callable(function):
         return function
     if function not in FUNCTIONS:
         raise ValueError(
-            f"function must be one of {', '.join(FUNCTIONS)} or your own, got {function!r}."
+            f"function must be a function or one of {', '.join(FUNCTIONS)}, got {function!r}."
         )
     return FUNCTIONS[function]
+
+
+def is_confirmed(partition: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(n_points,) whether most points of the point's cluster have the point's label; not for noise.
+
+    >>> is_confirmed(np.array([0, 0, 0, 1, -1]), np.array([2, 2, 1, 1, 1]))
+    array([ True,  True, False,  True, False])
+    """
+    has_cluster = partition != NOISE
+    clusters, labels = partition[has_cluster], labels[has_cluster]
+    label_of = majority_map(clusters, labels, int(partition.max()) + 1)  # (n_clusters,)
+    confirmed = np.zeros(len(partition), dtype=bool)
+    confirmed[has_cluster] = label_of[clusters] == labels
+    return confirmed

@@ -8,41 +8,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, vstack
 
-from deccs.consensus.partitions import (
-    TOO_FEW_ROWS,
-    DistinctRows,
-    distinct_rows,
-    found_clusters,
-    rows_and_clusters,
-)
+from deccs.checks import check_value, one_of
+from deccs.consensus.functions import consensus_function, on_distinct_rows
+from deccs.consensus.partitions import DistinctRows, distinct_rows
 from deccs.consensus.tree import Dense, Factored, Similarities, merge_tree
 from deccs.data.source import blocks
 from deccs.labels import NOISE
 
-DENSE_BYTES = 1_000_000_000  # the matrix of all pairs of rows may be as large as that
+DENSE_BYTES = 1_000_000_000  # most memory for the matrix of all pairs of rows
+LINKAGE = one_of("average", "single")
 
 
-def eac(
-    base_partitions: ArrayLike,
-    n_clusters: int | None = None,
-    *,
-    linkage: str = "average",
-    weights: ArrayLike | None = None,
-    random_state: object = None,
-) -> np.ndarray:
+@consensus_function
+@on_distinct_rows
+def eac(rows: DistinctRows, n_clusters: int, *, linkage: str = "average") -> np.ndarray:
     """Evidence accumulation clustering (Fred and Jain 2005): linkage on the co-association matrix.
 
-    Exact: average (or ``linkage="single"``) linkage on distinct rows with their multiplicities makes the
-    merges that linkage on all N points makes, with the same heights. Among equal pairs the order of rows
-    decides, as that of points does there, and average linkage may go on differently after it.
-    Points with the same labels stay together, so there may be fewer clusters than asked for.
+    Exact: average (or ``linkage="single"``) linkage on distinct rows, weighted by their number of
+    points, makes the same merges at the same heights as linkage on all N points. Ties are broken by
+    the order of the rows, and average linkage may continue differently after a tie. Points with the
+    same labels stay together, so there may be fewer clusters than asked for.
 
     >>> eac([[0, 0, 0, 1, 1], [0, 0, 1, 1, 1], [2, 2, 2, 0, 0]], n_clusters=2)
     array([0, 0, 0, 1, 1])
     """
-    rows, k = rows_and_clusters(base_partitions, n_clusters, weights)
     tree = merge_tree(similarities(rows, np.ones(rows.membership.shape[1]), linkage))
-    return found_clusters(rows.spread(tree.cut(k)), k, TOO_FEW_ROWS)
+    return rows.spread(tree.cut(n_clusters))
 
 
 def similarities(
@@ -50,12 +41,12 @@ def similarities(
 ) -> Similarities:
     """The weighted co-association of rows, ready for merging.
 
-    ``cluster_weights`` is (n_all_clusters,): what being together in each cluster counts, 1 for EAC.
-    The matrix of all pairs of rows while it fits, else its factors: averages of co-associations are
-    products of average memberships. That is slower (some minutes at 20,000 distinct rows) but needs no pairs.
+    ``cluster_weights`` (n_all_clusters,) says how much sharing each cluster counts: 1 for EAC. This
+    is the matrix of all pairs of rows if it fits into memory, else its factors: an average of
+    co-associations is a product of average memberships. The factors need no pairs but are slower,
+    some minutes for 20,000 distinct rows.
     """
-    if linkage not in ("average", "single"):
-        raise ValueError(f"linkage must be 'average' or 'single', got {linkage!r}.")
+    check_value("linkage", linkage, LINKAGE)
     needed = 8 * len(rows) ** 2
     if needed <= DENSE_BYTES:
         return Dense(co_association_rows(rows, cluster_weights), rows.counts, linkage)
@@ -63,13 +54,13 @@ def similarities(
         return Factored(weighted_membership(rows, cluster_weights).toarray(), rows.counts)
     raise MemoryError(
         f"{len(rows)} distinct label vectors need {needed / 1e9:.1f} GB for {linkage} linkage"
-        f"{' with partial labels' if rows.is_partial else ''}. Use hbgf, nmf, mcla or lwgp, which never look at pairs, "
-        "fewer members or a sample of the points."
+        f"{' with partial labels' if rows.is_partial else ''}. Use fewer members, a sample of the "
+        "points, or one of hbgf, nmf, mcla and lwgp, which need no pairs."
     )
 
 
 def weighted_membership(rows: DistinctRows, cluster_weights: np.ndarray) -> csr_array:
-    """(n_rows, n_all_clusters) F, whose products F F^T are the weighted counts of being together."""
+    """(n_rows, n_all_clusters) F, where F F^T is the weighted count of shared clusters."""
     scale = np.sqrt(cluster_weights * rows.weights[rows.member_of])
     return csr_array(rows.membership * scale[None, :])
 
@@ -77,27 +68,26 @@ def weighted_membership(rows: DistinctRows, cluster_weights: np.ndarray) -> csr_
 def co_association_rows(
     rows: DistinctRows,
     cluster_weights: np.ndarray | None = None,
-    some: slice = slice(None),
+    block: slice = slice(None),
     dtype: type[np.floating] = np.float64,
 ) -> np.ndarray:
-    """(n_some, n_rows): the share of the members who put two rows together, of those who labeled both."""
+    """(n_block, n_rows): of the members that labeled both rows, the share that puts them together."""
     if cluster_weights is None:
         cluster_weights = np.ones(rows.membership.shape[1])
     F = weighted_membership(rows, cluster_weights).toarray().astype(dtype)
-    together = F[some] @ F.T
+    together = F[block] @ F.T
     if rows.is_partial:
-        labeled = ((rows.labels != NOISE) * np.sqrt(rows.weights)).astype(
-            dtype
-        )  # (n_rows, n_members)
-        both = labeled[some] @ labeled.T
-        # Two that no member has labeled both: nothing speaks for them.
+        labeled = (rows.labels != NOISE) * np.sqrt(rows.weights)  # (n_rows, n_members)
+        labeled = labeled.astype(dtype)
+        both = labeled[block] @ labeled.T
+        # Two rows that no member has both labeled keep 0.
         np.divide(together, both, out=together, where=both > 1e-12)
     return together
 
 
 @dataclass(frozen=True, eq=False)
 class CoAssociation:
-    """The co-association matrix of N points in factored form: rows that differ, and which point has which."""
+    """The co-association matrix of N points in factored form: distinct rows, and the row of each point."""
 
     rows: DistinctRows
 
@@ -123,12 +113,12 @@ class CoAssociation:
         return self.of(np.arange(self.shape[0]))
 
     def tosparse(self, max_bytes: int = DENSE_BYTES) -> csr_array:
-        """(N, N) without its zeros, if it fits ``max_bytes``: as large as there are pairs ever put together."""
+        """(N, N) without its zeros, if it fits ``max_bytes``: an entry for each pair that shares a cluster."""
         counts = self.rows.counts
         of_rows = vstack(
             [
-                csr_array(co_association_rows(self.rows, some=some))
-                for some in blocks(len(counts), 1_000)
+                csr_array(co_association_rows(self.rows, block=block))
+                for block in blocks(len(counts), 1_000)
             ]
         )
         self._check(12 * int(counts @ ((of_rows > 0) @ counts)), max_bytes)
@@ -143,18 +133,19 @@ class CoAssociation:
     def _check(self, needed: int, max_bytes: int) -> None:
         if needed > max_bytes:
             raise MemoryError(
-                f"The co-association of {self.shape[0]} points needs {needed / 1e9:.1f} GB, more than max_bytes="
-                f"{max_bytes / 1e9:.1f} GB. Keep it factored, ask of(points) for a part, or raise max_bytes."
+                f"The co-association of {self.shape[0]} points needs {needed / 1e9:.1f} GB, more "
+                f"than max_bytes={max_bytes / 1e9:.1f} GB. Ask of(points) for a part of it, or "
+                "raise max_bytes."
             )
 
 
 def co_association(
     base_partitions: ArrayLike, *, weights: ArrayLike | None = None
 ) -> CoAssociation:
-    """For every two points the share of the members who put them together, of those who labeled both.
+    """For every two points: of the members that labeled both, the share that puts them together.
 
-    Factored, since it has N x N entries: ``.of(points)`` gives a part, ``.tosparse()`` and ``.toarray()``
-    the whole if it fits.
+    The N x N matrix is kept as factors: ``.of(points)`` gives a part of it, ``.tosparse()`` and
+    ``.toarray()`` all of it, if it fits.
 
     >>> co_association([[0, 0, 1], [0, 1, 1], [0, -1, 1]]).toarray()
     array([[1. , 0.5, 0. ],

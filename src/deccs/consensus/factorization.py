@@ -3,47 +3,42 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.cluster import KMeans
 
+from deccs.checks import check_value, whole
 from deccs.consensus.evidence import weighted_membership
-from deccs.consensus.partitions import (
-    DistinctRows,
-    each_row_alone,
-    found_clusters,
-    rows_and_clusters,
-)
-from deccs.seeds import root_seed, seed_for
+from deccs.consensus.functions import consensus_function, on_distinct_rows
+from deccs.consensus.partitions import DistinctRows, one_cluster_per_row, warn_if_fewer
+from deccs.seeds import reproducible_threads
 
-TINY = 1e-12
+TINY = 1e-12  # keeps divisors above 0
+N_ITER = whole(at_least=0)
 
 
-def nmf(
-    base_partitions: ArrayLike,
-    n_clusters: int | None = None,
-    *,
-    n_iter: int = 200,
-    weights: ArrayLike | None = None,
-    random_state: int | None = None,
-) -> np.ndarray:
-    """Orthogonal tri-factorization S = Q D Q^T of the co-association matrix; a point goes to its largest Q.
+@consensus_function
+@on_distinct_rows
+def nmf(rows: DistinctRows, n_clusters: int, seed: int, *, n_iter: int = 200) -> np.ndarray:
+    """Orthogonal factorization S = Q D Q^T of the co-association; a point goes to its largest Q.
 
-    The updates are those of all N points: a row with c points stands for c equal rows of Q, which every
-    update keeps equal, so sums over points are sums over rows times c. Where they lead depends on the
-    start (k-means on the labels, as the authors of the factorization advise) and is a heuristic. With
-    partial labels S is the cosine of the label vectors, which is the co-association where none is missing.
+    The updates are the same as with all N points: a row with c points stands for c equal rows of Q,
+    which every update keeps equal, so a sum over points is a sum over rows times c. The result
+    depends on the start (k-means on the labels, as the authors of the factorization advise) and is
+    a heuristic. With partial labels S is the cosine of the label vectors; without gaps that is the
+    co-association.
 
     >>> nmf([[0, 0, 0, 1, 1], [0, 0, 1, 1, 1], [2, 2, 2, 0, 0]], n_clusters=2, random_state=0)
     array([0, 0, 0, 1, 1])
     """
-    rows, k = rows_and_clusters(base_partitions, n_clusters, weights)
-    if k >= len(rows):
-        return each_row_alone(rows, k)
+    check_value("n_iter", n_iter, N_ITER)
+    if n_clusters == len(rows):
+        return one_cluster_per_row(rows, n_clusters)
     F = factors(rows)
-    kmeans = KMeans(k, n_init=3, random_state=seed_for(root_seed(random_state), "nmf"))
-    start = np.eye(k)[kmeans.fit_predict(F, sample_weight=rows.counts)] + 0.2
+    kmeans = KMeans(n_clusters, n_init=3, random_state=seed)
+    with reproducible_threads():
+        start = np.eye(n_clusters)[kmeans.fit_predict(F, sample_weight=rows.counts)] + 0.2
     Q, _ = factorize(F, rows.counts, start, n_iter)
-    return found_clusters(rows.spread(Q.argmax(axis=1)), k, "a factor is the largest of no point.")
+    labels = rows.spread(Q.argmax(axis=1))
+    return warn_if_fewer(labels, n_clusters, "a factor is the largest one of no point.")
 
 
 def factors(rows: DistinctRows) -> np.ndarray:
@@ -57,8 +52,8 @@ def factorize(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The multiplicative updates for S = F F^T, weighted: Q is (n_rows, k), D is (k, k).
 
-    Of N points: Q <- Q sqrt(S Q D / (Q Q^T S Q D)), D <- D sqrt(Q^T S Q / (Q^T Q D Q^T Q)). With a row
-    per c points every sum over points gets its c: S Q is F (F^T C Q), Q^T Q is Q^T C Q.
+    For N points: Q <- Q sqrt(S Q D / (Q Q^T S Q D)), D <- D sqrt(Q^T S Q / (Q^T Q D Q^T Q)). With one
+    row for c points, every sum over points is weighted by c: S Q is F (F^T C Q), Q^T Q is Q^T C Q.
     """
     weight = counts[:, None].astype(float)
     Q = Q / np.sqrt((weight * Q**2).sum(axis=0))  # columns of length 1 over the points

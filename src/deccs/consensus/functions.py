@@ -1,25 +1,75 @@
-"""All consensus functions by name."""
+"""The registry of consensus functions, and the steps all of them begin with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from deccs.consensus.choice import supra
-from deccs.consensus.evidence import eac
-from deccs.consensus.factorization import nmf
-from deccs.consensus.graphs import cspa, hbgf, hgpa, mcla
-from deccs.consensus.locally_weighted import lwea, lwgp
+from deccs.consensus.partitions import distinct_rows, one_cluster_per_row, wanted_clusters
+from deccs.seeds import root_seed, seed_for
 
-FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
-    "cspa": cspa,
-    "hgpa": hgpa,
-    "mcla": mcla,
-    "supra": supra,
-    "hbgf": hbgf,
-    "nmf": nmf,
-    "eac": eac,
-    "lwea": lwea,
-    "lwgp": lwgp,
-}
+
+class ConsensusFunction(Protocol):
+    """Many partitions in, one out; see :mod:`deccs.consensus`."""
+
+    def __call__(
+        self,
+        base_partitions: ArrayLike,
+        n_clusters: int | None = None,
+        *,
+        weights: ArrayLike | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        **options: Any,
+    ) -> np.ndarray: ...
+
+
+Function = TypeVar("Function", bound=Callable[..., np.ndarray])
+FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {}  # by name, filled by the functions themselves
+
+
+def consensus_function(function: Function) -> Function:
+    """Make a function known by its name: ``ConsensusClustering(function="name")``."""
+    FUNCTIONS[function.__name__] = function
+    return function
+
+
+def on_distinct_rows(method: Callable[..., np.ndarray]) -> ConsensusFunction:
+    """Make a consensus function of a method that works on distinct rows.
+
+    The method is called as ``method(rows, n_clusters)``, with the distinct label vectors and the
+    number of clusters wanted, which is at most the number of rows. It gets a ``seed`` if it takes
+    one. Its keyword-only parameters become parameters of the consensus function.
+    """
+    parameters = signature(method).parameters
+
+    @wraps(method, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def function(
+        base_partitions: ArrayLike,
+        n_clusters: int | None = None,
+        *,
+        weights: ArrayLike | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        **options: Any,
+    ) -> np.ndarray:
+        rows = distinct_rows(base_partitions, weights)
+        n_wanted = wanted_clusters(rows, n_clusters)
+        if n_wanted > len(rows):
+            return one_cluster_per_row(rows, n_wanted)
+        if "seed" in parameters:
+            options["seed"] = seed_for(root_seed(random_state), method.__name__)
+        return method(rows, n_wanted, **options)
+
+    # help() shows the parameters of the method in place of **options.
+    common = signature(function, follow_wrapped=False)
+    names = list(common.parameters)
+    shown = [common.parameters[name] for name in names if name != "options"]
+    special = [option for option in parameters.values() if option.kind is Parameter.KEYWORD_ONLY]
+    function.__signature__ = Signature(  # type: ignore[attr-defined]
+        [*shown[:2], *special, *shown[2:]], return_annotation=common.return_annotation
+    )
+    return function

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
-from deccs.data.source import blocks, dense_block, rows_at_once
+from deccs.checks import AUTO, Rule, check_enough_points, check_value, is_number, number, whole
+from deccs.data.source import each_block, source_of
 from deccs.rules import default_fuzzifier
 from deccs.seeds import root_seed, seed_for
+
+COUNT, TOL = whole(at_least=1), number(at_least=0)
+FUZZIFIER = AUTO | Rule(
+    "a number above 1", lambda value: is_number(value) and bool(1 < value < inf)
+)
 
 
 @dataclass(frozen=True, eq=False)
 class FuzzyPartition:
+    """The result of fuzzy c-means."""
+
     memberships: np.ndarray  # (n_points, n_clusters), rows sum to 1; those of the centers below
     centers: np.ndarray  # (n_clusters, n_features)
     n_iter: int  # moves of the centers
     objective: float  # sum over points and clusters of u^m d^2
-    fuzzifier: float  # m, as it was used
+    fuzzifier: float  # the m that was used
 
 
 def fuzzy_c_means(
@@ -28,15 +37,15 @@ def fuzzy_c_means(
     *,
     fuzzifier: float | str = "auto",
     n_iter: int = 100,
-    tolerance: float = 1e-3,
+    tol: float = 1e-3,
     n_init: int = 1,
     start: np.ndarray | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> FuzzyPartition:
-    """Move centers and memberships in turn until no membership changes by more than ``tolerance``.
+    """Update centers and memberships in turn until no membership changes by more than ``tol``.
 
-    Rows are read in blocks and never copied as a whole. ``start`` are the first centers; without it
-    they come from k-means++, ``n_init`` times, and the lowest objective counts.
+    Rows are read in blocks and never copied as a whole. ``start`` holds the first centers. Without
+    it they come from k-means++, ``n_init`` times, and the run with the lowest objective is kept.
 
     >>> result = fuzzy_c_means(np.array([[0.0], [1], [9], [10]]), 2, random_state=0)
     >>> sorted(result.centers[:, 0].round(1).tolist()), result.memberships.shape
@@ -45,66 +54,41 @@ def fuzzy_c_means(
     if X.ndim != 2:
         raise ValueError(f"X must be of shape (n_points, n_features), got shape {X.shape}.")
     n_points, n_features = X.shape
-    check_clusters(n_clusters, n_points)
-    if n_iter < 1 or n_init < 1 or tolerance < 0:
-        raise ValueError(
-            "n_iter and n_init must be at least 1 and tolerance at least 0, "
-            f"got n_iter={n_iter!r}, n_init={n_init!r}, tolerance={tolerance!r}."
-        )
-    m = check_fuzzifier(fuzzifier, n_points, n_features)
+    check_value("n_clusters", n_clusters, COUNT)
+    check_value("fuzzifier", fuzzifier, FUZZIFIER)
+    check_value("n_iter", n_iter, COUNT)
+    check_value("tol", tol, TOL)
+    check_value("n_init", n_init, COUNT)
+    check_enough_points(n_clusters, n_points)
+    m = default_fuzzifier(n_points, n_features) if isinstance(fuzzifier, str) else float(fuzzifier)
     if start is not None:
         if np.shape(start) != (n_clusters, n_features):
             raise ValueError(
                 f"start must be of shape {(n_clusters, n_features)}, got {np.shape(start)}."
             )
-        return descend(X, np.asarray(start, dtype=np.float64), m, n_iter, tolerance)
+        return descend(X, np.asarray(start, dtype=np.float64), m, n_iter, tol)
     root = root_seed(random_state)
     runs = (
-        descend(X, first_centers(X, n_clusters, seed_for(root, "start", i)), m, n_iter, tolerance)
+        descend(X, distant_points(X, n_clusters, seed_for(root, "start", i)), m, n_iter, tol)
         for i in range(n_init)
     )
     return min(runs, key=lambda run: run.objective)
 
 
-def check_clusters(n_clusters: Any, n_points: int) -> int:
-    if (
-        isinstance(n_clusters, bool)
-        or not isinstance(n_clusters, int | np.integer)
-        or n_clusters < 1
-    ):
-        raise ValueError(f"n_clusters must be a whole number of at least 1, got {n_clusters!r}.")
-    if n_clusters > n_points:
-        raise ValueError(
-            f"n_clusters={n_clusters} is more than the number of points, n_samples={n_points}. Ask for fewer."
-        )
-    return int(n_clusters)
-
-
-def check_fuzzifier(fuzzifier: Any, n_points: int, n_features: int) -> float:
-    if isinstance(fuzzifier, str) and fuzzifier == "auto":
-        return default_fuzzifier(n_points, n_features)
-    number = isinstance(fuzzifier, int | float | np.number) and not isinstance(fuzzifier, bool)
-    if not number or not 1 < float(fuzzifier) < np.inf:
-        raise ValueError(
-            f"fuzzifier must be a number above 1, or 'auto', got {fuzzifier!r}. Near 1 memberships are all or nothing."
-        )
-    return float(fuzzifier)
-
-
-def first_centers(X: Any, n_clusters: int, seed: int) -> np.ndarray:
-    """(n_clusters, n_features) points far from one another: k-means++."""
+def distant_points(X: Any, n_clusters: int, seed: int) -> np.ndarray:
+    """(n_clusters, n_features) points far from each other: k-means++."""
     return kmeans_plusplus(X, n_clusters, random_state=seed)[0].astype(np.float64)
 
 
-def descend(X: Any, centers: np.ndarray, m: float, n_iter: int, tolerance: float) -> FuzzyPartition:
-    """Both updates in turn. Memberships, centers and objective of the answer belong together."""
+def descend(X: Any, centers: np.ndarray, m: float, n_iter: int, tol: float) -> FuzzyPartition:
+    """Both updates in turn. The memberships and objective returned are those of the centers."""
     U, moved, objective = one_pass(X, centers, m)
-    moves, change = 0, np.inf
-    while moves < n_iter and change > tolerance:
+    n_moves, change = 0, np.inf
+    while n_moves < n_iter and change > tol:
         centers, before = moved, U
         U, moved, objective = one_pass(X, centers, m)
-        moves, change = moves + 1, float(np.abs(U - before).max())
-    return FuzzyPartition(U, centers, moves, objective, m)
+        n_moves, change = n_moves + 1, float(np.abs(U - before).max())
+    return FuzzyPartition(U, centers, n_moves, objective, m)
 
 
 def one_pass(X: Any, centers: np.ndarray, m: float) -> tuple[np.ndarray, np.ndarray, float]:
@@ -112,41 +96,40 @@ def one_pass(X: Any, centers: np.ndarray, m: float) -> tuple[np.ndarray, np.ndar
     U = np.empty((X.shape[0], len(centers)))  # (n_points, n_clusters)
     weighted, weight = np.zeros(centers.shape), np.zeros(len(centers))
     objective = 0.0
-    for index in blocks(*row_blocks(X, centers)):
-        block = dense_block(X, index)  # (n_block, n_features)
-        D = squared_distances(block, centers)  # (n_block, n_clusters)
-        U[index] = memberships_at(D, m)
-        W = U[index] ** m  # (n_block, n_clusters)
+    for place, block in each_block(source_of(X), len(centers)):  # (n_block, n_features)
+        D = distances_by_product(block, centers)  # (n_block, n_clusters)
+        U[place] = memberships_at(D, m)
+        W = U[place] ** m  # (n_block, n_clusters)
         weighted += W.T @ block
         weight += W.sum(axis=0)
         objective += float((W * D).sum())
-    # A center that no point belongs to, to the last digit, stays where it is.
+    # A center stays where it is if no point belongs to it, up to rounding.
     empty = weight == 0
     moved = np.where(empty[:, None], centers, weighted / np.where(empty, 1, weight)[:, None])
     return U, moved, objective
 
 
 def memberships(X: Any, centers: np.ndarray, fuzzifier: float) -> np.ndarray:
-    """(n_points, n_clusters): the degree to which each point, new or old, belongs to each center.
+    """(n_points, n_clusters): the degree to which each point belongs to each center.
 
-    Distances of 1 and 2 give squares of 1 and 4, and m = 2 shares out their inverses:
+    Distances of 1 and 2 have squares of 1 and 4, and m = 2 divides in proportion to their inverses:
 
     >>> memberships(np.array([[1.0], [0.0]]), np.array([[0.0], [3.0]]), fuzzifier=2).round(3)
     array([[0.8, 0.2],
            [1. , 0. ]])
     """
     U = np.empty((X.shape[0], len(centers)))
-    for index in blocks(*row_blocks(X, centers)):
-        U[index] = memberships_at(squared_distances(dense_block(X, index), centers), fuzzifier)
+    for place, block in each_block(source_of(X), len(centers)):
+        U[place] = memberships_at(distances_by_product(block, centers), fuzzifier)
     return U
 
 
-def row_blocks(X: Any, centers: np.ndarray) -> tuple[int, int]:
-    return X.shape[0], rows_at_once(max(X.shape[1], len(centers)))
+def distances_by_product(block: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """(n_block, n_clusters) squared distances; exactly 0 where they are within rounding of it.
 
-
-def squared_distances(block: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """(n_block, n_clusters), exactly 0 where the difference is a matter of rounding."""
+    A product of matrices is many times faster than differences, which the many passes over the
+    data need.
+    """
     origin = centers.mean(axis=0)  # near the data: few digits cancel
     x, c = block - origin, centers - origin
     sizes = (x * x).sum(axis=1)[:, None] + (c * c).sum(axis=1)  # (n_block, n_clusters)
@@ -157,8 +140,9 @@ def squared_distances(block: np.ndarray, centers: np.ndarray) -> np.ndarray:
 def memberships_at(D: np.ndarray, m: float) -> np.ndarray:
     """u_ij = d_ij^(-2/(m-1)) / sum_l d_il^(-2/(m-1)), from squared distances (n_points, n_clusters).
 
-    In logarithms, because the power overflows for m near 1. The smallest number there is stands for a
-    distance of 0: a point on a center belongs to it alone, on two equal centers half to each.
+    Computed in logarithms, because the power overflows for m near 1. A distance of 0 is replaced by
+    the smallest positive number: a point on a center belongs to that center alone, and a point on
+    two equal centers belongs half to each.
 
     >>> memberships_at(np.array([[1.0, 16.0], [0.0, 0.0]]), m=3)
     array([[0.8, 0.2],

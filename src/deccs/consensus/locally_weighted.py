@@ -1,100 +1,85 @@
-"""Locally weighted ensemble clustering (Huang, Wang and Lai 2018): clusters that others confirm count more."""
+"""Locally weighted ensemble clustering (Huang, Wang and Lai 2018).
+
+Clusters that the other members confirm count more.
+"""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.cluster import KMeans
 
+from deccs.checks import check_value, number
 from deccs.consensus.evidence import similarities
-from deccs.consensus.partitions import (
-    TOO_FEW_ROWS,
-    DistinctRows,
-    each_row_alone,
-    found_clusters,
-    rows_and_clusters,
-)
+from deccs.consensus.functions import consensus_function, on_distinct_rows
+from deccs.consensus.partitions import DistinctRows, one_cluster_per_row, warn_if_fewer
 from deccs.consensus.tree import merge_tree
-from deccs.seeds import root_seed, seed_for
+from deccs.members.spectral import of_length_one
+from deccs.seeds import reproducible_threads
+
+THETA = number(above=0)
 
 
-def lwea(
-    base_partitions: ArrayLike,
-    n_clusters: int | None = None,
-    *,
-    theta: float = 0.4,
-    weights: ArrayLike | None = None,
-    random_state: object = None,
-) -> np.ndarray:
-    """Locally weighted evidence accumulation: average linkage on the locally weighted co-association.
+@consensus_function
+@on_distinct_rows
+def lwea(rows: DistinctRows, n_clusters: int, *, theta: float = 0.4) -> np.ndarray:
+    """Locally weighted evidence accumulation: average linkage on the weighted co-association.
 
-    Exact: the same tree as of the N x N matrix, but that points with the same labels stay together (there,
-    two of them may end up apart if ``n_clusters`` comes near the number of distinct label vectors).
-    Ties are broken by row order.
+    Exact: the same tree as with the N x N matrix, except that points with the same labels always
+    stay together. (With the matrix, two of them may be separated if ``n_clusters`` is close to the
+    number of distinct label vectors.) Ties are broken by row order.
 
     >>> lwea([[0, 0, 0, 1, 1], [0, 0, 1, 1, 1], [2, 2, 2, 0, 0]], n_clusters=2)
     array([0, 0, 0, 1, 1])
     """
-    rows, k = rows_and_clusters(base_partitions, n_clusters, weights)
     tree = merge_tree(similarities(rows, cluster_index(rows, theta)))
-    return found_clusters(rows.spread(tree.cut(k)), k, TOO_FEW_ROWS)
+    return rows.spread(tree.cut(n_clusters))
 
 
-def lwgp(
-    base_partitions: ArrayLike,
-    n_clusters: int | None = None,
-    *,
-    theta: float = 0.4,
-    weights: ArrayLike | None = None,
-    random_state: int | None = None,
-) -> np.ndarray:
-    """Locally weighted graph partitioning: normalized cut of the graph between points and weighted clusters.
+@consensus_function
+@on_distinct_rows
+def lwgp(rows: DistinctRows, n_clusters: int, seed: int, *, theta: float = 0.4) -> np.ndarray:
+    """Locally weighted graph partitioning: normalized cut of points and weighted clusters.
 
-    The cut's eigenvectors are exact, by the transfer cut: those of a graph of the clusters alone. What
-    follows, k-means on them, is a heuristic here as there; rows count as often as they have points.
+    The eigenvectors of the cut are exact: the transfer cut computes them from a graph of the
+    clusters alone. The k-means on them is a heuristic, as in the paper; each row counts as often as
+    it has points.
 
     >>> lwgp([[0, 0, 0, 1, 1], [0, 0, 1, 1, 1], [2, 2, 2, 0, 0]], n_clusters=2, random_state=0)
     array([0, 0, 0, 1, 1])
     """
-    rows, k = rows_and_clusters(base_partitions, n_clusters, weights)
-    if k >= len(rows):
-        return each_row_alone(rows, k)
-    B = (
-        rows.membership * (cluster_index(rows, theta) * rows.weights[rows.member_of])[None, :]
-    )  # (n_rows, n_all)
+    if n_clusters == len(rows):
+        return one_cluster_per_row(rows, n_clusters)
+    cluster_weights = cluster_index(rows, theta) * rows.weights[rows.member_of]  # (n_all_clusters,)
+    B = rows.membership * cluster_weights[None, :]  # (n_rows, n_all_clusters)
     degree = B.sum(axis=1)  # (n_rows,)
-    between = (
-        B.T @ (B * (rows.counts / degree)[:, None])
-    ).toarray()  # (n_all, n_all) clusters over points
+    # Paths from cluster to cluster over points: (n_all_clusters, n_all_clusters).
+    between = (B.T @ (B * (rows.counts / degree)[:, None])).toarray()
     scale = 1 / np.sqrt(between.sum(axis=1))
     _, vectors = np.linalg.eigh(scale[:, None] * between * scale)
-    of_clusters = scale[:, None] * vectors[:, -k:]  # (n_all, k)
-    Z = (B @ of_clusters) / degree[:, None]  # (n_rows, k) each point the mean of its clusters
-    Z /= np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-12)
-    kmeans = KMeans(k, n_init=10, random_state=seed_for(root_seed(random_state), "lwgp"))
-    return found_clusters(
-        rows.spread(kmeans.fit_predict(Z, sample_weight=rows.counts)), k, "two of them became one."
-    )
+    of_clusters = scale[:, None] * vectors[:, -n_clusters:]  # (n_all_clusters, n_clusters)
+    # Each point is the mean of its clusters: (n_rows, n_clusters).
+    Z = of_length_one((B @ of_clusters) / degree[:, None])
+    kmeans = KMeans(n_clusters, n_init=10, random_state=seed)
+    with reproducible_threads():
+        labels = kmeans.fit_predict(Z, sample_weight=rows.counts)
+    return warn_if_fewer(rows.spread(labels), n_clusters, "two clusters became one.")
 
 
 def cluster_index(rows: DistinctRows, theta: float) -> np.ndarray:
     """(n_all_clusters,) the ensemble-driven cluster index exp(-H / (theta n_members)).
 
-    H is the entropy of a cluster's points over the clusters of each member, summed over the members: 0
-    for a cluster that no member breaks up.
+    H is the entropy of how a member divides the cluster's points, summed over all members: 0 for a
+    cluster that no member divides.
 
     >>> from deccs.consensus.partitions import distinct_rows
     >>> cluster_index(distinct_rows([[0, 0, 1, 1], [0, 1, 2, 2]]), theta=0.5).round(3)
     array([0.368, 1.   , 1.   , 1.   , 1.   ])
     """
-    if not theta > 0:
-        raise ValueError(f"theta must be a number above 0, got {theta!r}; the authors use 0.4.")
+    check_value("theta", theta, THETA)
     n_members = len(rows.weights)
     entropy = np.zeros(len(rows.member_of))  # (n_all_clusters,)
     for member in range(n_members):
-        shared = rows.overlaps[
-            :, rows.member_of == member
-        ]  # (n_all_clusters, n_clusters of the member)
+        shared = rows.overlaps[:, rows.member_of == member]  # (n_all_clusters, n_member_clusters)
         labeled = shared.sum(axis=1, keepdims=True)
         share = np.divide(shared, labeled, out=np.zeros_like(shared), where=labeled > 0)
         entropy -= (share * np.log2(np.where(share > 0, share, 1))).sum(axis=1)

@@ -1,6 +1,6 @@
-"""Graph and hypergraph partitioners: weighted vertices into k parts of like weight, cutting little.
+"""Graph and hypergraph partitioners: weighted vertices into k parts of equal weight, cutting little.
 
-METIS and Mt-KaHyPar, by their wheels. Both are heuristics, and both are the extra ``deccs[partition]``.
+These are METIS and Mt-KaHyPar, both heuristics. The extra ``deccs[partition]`` installs them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-IMBALANCE = 0.03  # how much heavier than an even part a part may be
+IMBALANCE = 0.03  # a part may be heavier than an even part by this share
 SMALL = 300  # vertices: up to here a partition is improved by exchanges
-MOST = 2**30  # METIS may be built with 32-bit numbers; all edges together stay below that
+MOST = 2**30  # limit of the sum of all edge weights: METIS may be built with 32-bit numbers
 
 
 def partition_graph(
@@ -27,11 +27,9 @@ def partition_graph(
     def split(vertices: np.ndarray, n_parts: int) -> np.ndarray:
         part = graph if len(vertices) == graph.shape[0] else csr_array(graph[vertices][:, vertices])
         weights = vertex_weights[vertices]
-        return (
-            by_metis(metis, part, weights, n_parts, seed)
-            if metis
-            else by_kahypar(part, weights, n_parts, seed)
-        )
+        if metis is None:
+            return by_kahypar(part, weights, n_parts, seed)
+        return by_metis(metis, part, weights, n_parts, seed)
 
     parts = with_all_parts(split, vertex_weights, n_parts)
     return exchanged(graph.toarray(), parts, vertex_weights) if len(parts) <= SMALL else parts
@@ -40,8 +38,9 @@ def partition_graph(
 def exchanged(weight: np.ndarray, parts: np.ndarray, vertex_weights: np.ndarray) -> np.ndarray:
     """Move single vertices and swap pairs as long as that cuts less and makes no part too heavy.
 
-    METIS is made for large graphs: of MCLA's few dozen clusters it has cut three times as much as need be, and
-    left a part empty. Graphs of that size can afford to look at all pairs. ``weight`` is (n_vertices, n_vertices).
+    METIS is made for large graphs. On MCLA's few dozen clusters it has cut three times as much as
+    necessary, and left a part empty. Graphs of that size are small enough to look at all pairs.
+    ``weight`` is (n_vertices, n_vertices).
 
     >>> pairs = np.kron(np.eye(2), np.ones((2, 2)))
     >>> exchanged(pairs, np.array([0, 1, 0, 1]), np.ones(4))
@@ -57,10 +56,10 @@ def exchanged(weight: np.ndarray, parts: np.ndarray, vertex_weights: np.ndarray)
         alone = np.bincount(parts, minlength=n_parts)[parts] == 1
         full = load + vertex_weights[:, None] > limit
         move = np.where(full | alone[:, None], 0, gain)
-        there = gain[:, parts]  # of moving i to where j is
+        to_other = gain[:, parts]  # of moving i to the part of j
         shift = vertex_weights - vertex_weights[:, None]  # j's weight less i's
         too_much = (load[parts][:, None] + shift > limit) | (load[parts] - shift > limit)
-        swap = np.where(too_much | (parts == parts[:, None]), 0, there + there.T - 2 * weight)
+        swap = np.where(too_much | (parts == parts[:, None]), 0, to_other + to_other.T - 2 * weight)
         if max(move.max(), swap.max()) <= 1e-9 * max(weight.sum(), 1e-300):
             return parts
         if move.max() >= swap.max():
@@ -85,15 +84,15 @@ def partition_hypergraph(
     def split(vertices: np.ndarray, n_parts: int) -> np.ndarray:
         columns = membership[vertices].T.tocsr()
         pins = np.split(columns.indices, columns.indptr[1:-1])
-        there = [number for number, edge in enumerate(pins) if len(edge) > 1]
+        used = [number for number, edge in enumerate(pins) if len(edge) > 1]
         kahypar, context = kahypar_context(n_parts, seed, "KM1")
         hypergraph = kahypar.create_hypergraph(
             context,
             len(vertices),
-            len(there),
-            [pins[number].tolist() for number in there],
+            len(used),
+            [pins[number].tolist() for number in used],
             vertex_weights[vertices].tolist(),
-            scaled[there].tolist(),
+            scaled[used].tolist(),
         )
         return np.array(hypergraph.partition(context).get_partition())
 
@@ -101,7 +100,7 @@ def partition_hypergraph(
 
 
 def with_all_parts(split: Any, vertex_weights: np.ndarray, n_parts: int) -> np.ndarray:
-    """Partition, and if parts stayed empty cut the heaviest in two until there are all."""
+    """Partition; while there are empty parts, divide the heaviest part in two."""
     n_vertices = len(vertex_weights)
     if n_parts >= n_vertices:
         return np.arange(n_vertices)
@@ -109,14 +108,12 @@ def with_all_parts(split: Any, vertex_weights: np.ndarray, n_parts: int) -> np.n
         return np.zeros(n_vertices, dtype=np.int64)
     parts = split(np.arange(n_vertices), n_parts)
     for empty in np.setdiff1d(np.arange(n_parts), parts):
-        weight = np.bincount(parts, vertex_weights, minlength=n_parts) * (
-            np.bincount(parts, minlength=n_parts) > 1
-        )
+        divisible = np.bincount(parts, minlength=n_parts) > 1
+        weight = np.bincount(parts, vertex_weights, minlength=n_parts) * divisible
         inside = np.flatnonzero(parts == weight.argmax())
         halves = split(inside, 2) if len(inside) > 2 else np.arange(len(inside))
-        if (
-            len(np.unique(halves)) < 2
-        ):  # METIS may refuse a handful of vertices: any halves, exchanges see to the rest
+        if len(np.unique(halves)) < 2:
+            # METIS may not divide a handful of vertices. Any halves will do: exchanges improve them.
             halves = np.cumsum(vertex_weights[inside]) > vertex_weights[inside].sum() / 2
             halves[0] = False
         parts[inside[halves == 1]] = empty
@@ -124,13 +121,12 @@ def with_all_parts(split: Any, vertex_weights: np.ndarray, n_parts: int) -> np.n
 
 
 def whole_numbers(graph: csr_array) -> csr_array:
-    """Edge weights as the whole numbers from 1 on that METIS wants, without loops."""
+    """Edge weights as whole numbers of at least 1, as METIS needs them, without loops."""
     rows = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
     kept = (graph.indices != rows) & (graph.data > 0)
     weights = graph.data[kept]
-    scaled = np.maximum(1, np.rint(weights * (MOST / max(float(weights.sum()), 1e-300)))).astype(
-        np.int64
-    )
+    scale = MOST / max(float(weights.sum()), 1e-300)
+    scaled = np.maximum(1, np.rint(weights * scale)).astype(np.int64)
     if len(weights) and np.allclose(weights, np.rint(weights), atol=1e-9) and weights.sum() < MOST:
         scaled = np.rint(weights).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=graph.shape[0]))])
@@ -154,15 +150,16 @@ def by_metis(
 
 
 def by_kahypar(graph: csr_array, vertex_weights: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
-    """Where METIS has no wheel (Windows)."""
+    """For systems without a wheel of METIS (Windows)."""
     kahypar, context = kahypar_context(n_parts, seed, "CUT")
     edges = graph.tocoo()
     once = edges.row < edges.col
     ends = list(zip(edges.row[once].tolist(), edges.col[once].tolist(), strict=True))
-    made = kahypar.create_graph(
-        context, graph.shape[0], len(ends), ends, vertex_weights.tolist(), edges.data[once].tolist()
+    weights = edges.data[once].tolist()
+    weighted_graph = kahypar.create_graph(
+        context, graph.shape[0], len(ends), ends, vertex_weights.tolist(), weights
     )
-    return np.array(made.partition(context).get_partition())
+    return np.array(weighted_graph.partition(context).get_partition())
 
 
 def kahypar_context(n_parts: int, seed: int, objective: str) -> tuple[Any, Any]:
@@ -176,24 +173,24 @@ def kahypar_context(n_parts: int, seed: int, objective: str) -> tuple[Any, Any]:
 
 
 def required_kahypar() -> Any:
-    """All consensus functions can run where it is; METIS is preferred where it is, too."""
+    """Mt-KaHyPar is enough for all consensus functions; METIS is preferred where it is installed."""
     mtkahypar = module("mtkahypar")
     if mtkahypar is None:
         raise ImportError(
-            "This consensus function needs a partitioner: pip install 'deccs[partition]' (pymetis for cspa, mcla and "
-            "hbgf, mtkahypar for hgpa). eac, lwea, lwgp and nmf need none."
+            "This consensus function needs a partitioner: pip install 'deccs[partition]' (pymetis "
+            "for cspa, mcla and hbgf, mtkahypar for hgpa). eac, lwea, lwgp and nmf need none."
         )
     return mtkahypar
 
 
 @lru_cache(1)
 def initialize(mtkahypar: Any) -> Any:
-    return mtkahypar.initialize(
-        1, print_warnings=False
-    )  # once in a process; one thread: our graphs are small
+    """Once in a process, with one thread: the graphs are small."""
+    return mtkahypar.initialize(1, print_warnings=False)
 
 
 def module(name: str) -> ModuleType | None:
+    """A module, or None if it is not installed."""
     try:
         return __import__(name)
     except ImportError:

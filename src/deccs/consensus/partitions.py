@@ -1,8 +1,8 @@
 """Base partitions as distinct rows: points with the same label vector are one weighted row.
 
-A consensus function sees a point only through its labels. Four members of ten clusters leave a few
-thousand distinct label vectors of a million points, and every graph, linkage and factorization of
-this package is made of those.
+A consensus function sees a point only through its labels. With four members of ten clusters, a
+million points have only a few thousand distinct label vectors, and every graph, linkage and
+factorization of this package is built on those.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
+from deccs.checks import NONE, check_value, whole
 from deccs.labels import NOISE, as_labeling, canonical
+
+N_CLUSTERS = whole(at_least=1) | NONE
+TOO_FEW_ROWS = (
+    "there are no more distinct label vectors, and points with the same labels stay together."
+)
 
 
 class FewerClusters(UserWarning):
@@ -42,7 +48,7 @@ class DistinctRows:
 
     @cached_property
     def member_of(self) -> np.ndarray:
-        """(n_all_clusters,) the member each cluster belongs to; clusters are numbered through."""
+        """(n_all_clusters,) the member of each cluster; clusters are numbered across all members."""
         return np.repeat(np.arange(len(self.n_clusters)), self.n_clusters)
 
     @property
@@ -65,12 +71,12 @@ class DistinctRows:
         return (H.T @ (H * self.counts[:, None])).toarray()
 
     def spread(self, labels: np.ndarray) -> np.ndarray:
-        """Labels of rows -> labels of points; points without any label stay without."""
+        """Labels of rows -> labels of points; a point that no member labeled gets -1."""
         return canonical(np.where(self.row_of == NOISE, NOISE, labels[self.row_of]))
 
 
 def distinct_rows(base_partitions: ArrayLike, weights: ArrayLike | None = None) -> DistinctRows:
-    """Gather the points with the same label vector. Members of weight 0 are left out.
+    """Group the points with the same label vector. Members of weight 0 are left out.
 
     >>> rows = distinct_rows([[0, 0, 1, 1, 0], [5, 5, 5, 7, 5]])
     >>> rows.labels.tolist(), rows.counts.tolist(), rows.row_of.tolist()
@@ -80,26 +86,26 @@ def distinct_rows(base_partitions: ArrayLike, weights: ArrayLike | None = None) 
     member_weights = check_weights(weights, len(partitions))
     partitions, member_weights = partitions[member_weights > 0], member_weights[member_weights > 0]
     key = np.zeros(partitions.shape[1], dtype=np.int64)  # a label vector as one number
-    most = 1
+    n_keys = 1  # possible ones
     for member in partitions:
-        if most > 2**62 // (member.max() + 2):  # it would overflow: number those there are
+        if n_keys > 2**62 // (member.max() + 2):  # would overflow: number the keys that occur
             key = np.unique(key, return_inverse=True)[1]
-            most = int(key.max()) + 1
+            n_keys = int(key.max()) + 1
         key = key * (member.max() + 2) + member + 1
-        most *= int(member.max()) + 2
+        n_keys *= int(member.max()) + 2
     _, first, row_of, counts = np.unique(
         key, return_index=True, return_inverse=True, return_counts=True
     )
     labels = partitions[:, first].T  # (n_rows, n_members)
-    if (labels[0] == NOISE).all():  # no label at all has the smallest key
+    if (labels[0] == NOISE).all():  # the vector without any label has the smallest key
         labels, counts, row_of = labels[1:], counts[1:], row_of - 1
     if not len(labels):
-        raise ValueError("No member has labeled any point: all of base_partitions is -1 or NaN.")
+        raise ValueError("No member has labeled any point: base_partitions holds only -1 or NaN.")
     return DistinctRows(labels, counts, row_of, member_weights / member_weights.sum())
 
 
 def check_partitions(base_partitions: ArrayLike) -> np.ndarray:
-    """(n_members, n_points) of whole numbers, each member's clusters numbered by first appearance."""
+    """(n_members, n_points) whole numbers, each member's clusters numbered by first appearance."""
     try:
         given = np.asarray(base_partitions)
     except ValueError as error:
@@ -114,7 +120,7 @@ def check_partitions(base_partitions: ArrayLike) -> np.ndarray:
     if given.dtype.kind == "f":
         if np.isinf(given).any():
             raise ValueError(
-                "base_partitions holds infinity; -1 or NaN mean that a member has no label for a point."
+                "base_partitions holds infinity. Use -1 or NaN where a member has no label."
             )
         given = np.where(np.isnan(given), NOISE, given)
     if given.dtype.kind not in "biuf":  # names of clusters
@@ -123,12 +129,13 @@ def check_partitions(base_partitions: ArrayLike) -> np.ndarray:
         )
     if given.min() < NOISE:
         raise ValueError(
-            f"Labels are from 0 on, and -1 for 'no label'; base_partitions holds {given.min()}."
+            f"Labels start at 0, and -1 means no label; base_partitions holds {given.min()}."
         )
     return np.stack([canonical(member) for member in given])
 
 
 def check_weights(weights: ArrayLike | None, n_members: int) -> np.ndarray:
+    """(n_members,) weights; None gives every member the same."""
     if weights is None:
         return np.ones(n_members)
     given = np.asarray(weights, dtype=float)
@@ -139,55 +146,36 @@ def check_weights(weights: ArrayLike | None, n_members: int) -> np.ndarray:
         or given.max() == 0
     ):
         raise ValueError(
-            f"weights must be {n_members} numbers of at least 0, one per member and not all 0; got {weights!r}."
+            f"weights must be {n_members} numbers of at least 0, one per member and not all 0; "
+            f"got {weights!r}."
         )
     return given
 
 
 def wanted_clusters(rows: DistinctRows, n_clusters: int | None) -> int:
     """The number asked for; None is the number most members have."""
+    check_value("n_clusters", n_clusters, N_CLUSTERS)
     if n_clusters is None:
         return int(Counter(rows.n_clusters[rows.n_clusters > 0].tolist()).most_common(1)[0][0])
-    if (
-        isinstance(n_clusters, bool)
-        or not isinstance(n_clusters, int | np.integer)
-        or n_clusters < 1
-    ):
-        raise ValueError(
-            f"n_clusters must be a whole number of at least 1, or None, got {n_clusters!r}."
-        )
     n_points = int(rows.counts.sum())
     if n_clusters > n_points:
         raise ValueError(
-            f"n_clusters={n_clusters} is more than the {n_points} labeled points. Ask for fewer; "
-            "or are base_partitions transposed? One row is one member."
+            f"n_clusters={n_clusters} is more than the {n_points} labeled points. Ask for fewer. "
+            "If base_partitions is transposed, turn it: one row is one member."
         )
     return int(n_clusters)
 
 
-def found_clusters(labels: np.ndarray, wanted: int, reason: str) -> np.ndarray:
-    """The labels; with a warning if there are fewer clusters than wanted."""
-    found = int(labels.max()) + 1
-    if found < wanted:
+def warn_if_fewer(labels: np.ndarray, n_wanted: int, reason: str) -> np.ndarray:
+    """The labels, with a warning if there are fewer clusters than wanted."""
+    n_found = int(labels.max()) + 1
+    if n_found < n_wanted:
         warnings.warn(
-            f"{found} clusters instead of {wanted}: {reason}", FewerClusters, stacklevel=3
+            f"{n_found} clusters instead of {n_wanted}: {reason}", FewerClusters, stacklevel=4
         )
     return labels
 
 
-TOO_FEW_ROWS = (
-    "there are no more distinct label vectors, and points with the same labels stay together."
-)
-
-
-def each_row_alone(rows: DistinctRows, wanted: int) -> np.ndarray:
-    """The answer where no fewer clusters are wanted than there are distinct rows."""
-    return found_clusters(rows.spread(np.arange(len(rows))), wanted, TOO_FEW_ROWS)
-
-
-def rows_and_clusters(
-    base_partitions: ArrayLike, n_clusters: int | None, weights: ArrayLike | None
-) -> tuple[DistinctRows, int]:
-    """What every consensus function starts from: the distinct rows, and how many clusters are wanted."""
-    rows = distinct_rows(base_partitions, weights)
-    return rows, wanted_clusters(rows, n_clusters)
+def one_cluster_per_row(rows: DistinctRows, n_wanted: int) -> np.ndarray:
+    """The labels of the points where at least as many clusters are wanted as there are rows."""
+    return warn_if_fewer(rows.spread(np.arange(len(rows))), n_wanted, TOO_FEW_ROWS)

@@ -1,45 +1,42 @@
-"""Ensembles of random projections: many views of few dimensions, each clustered softly, then brought together."""
+"""Ensembles of random projections: each projection is clustered softly, then the results are combined."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.cluster.hierarchy import linkage as merge
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
-from sklearn.utils import ClassifierTags
-from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
-from deccs.consensus.fuzzy import check_clusters, check_fuzzifier, fuzzy_c_means, memberships
-from deccs.data.inputs import as_table
-from deccs.data.scaling import Scaler, fit_scaler
-from deccs.data.source import blocks, dense_block, rows_at_once
+from deccs.answer import Answer
+from deccs.base import Fit, SoftClusterer
+from deccs.checks import AUTO, N_JOBS, one_of, whole
+from deccs.consensus.fuzzy import FUZZIFIER, fuzzy_c_means, memberships
+from deccs.data.sampling import sample_count
+from deccs.data.source import RowSource, SelectedRows, blocks, each_block
+from deccs.events import NOBODY, Listeners, Progress
 from deccs.members.agreement import average_agreement, pairwise_agreement
-from deccs.seeds import root_seed, seed_for
-from deccs.storage import ModelFiles, stored
+from deccs.rules import default_projection_sample, dimensions_to_try
+from deccs.seeds import reproducible_threads, seed_for
+from deccs.settings import COUNT_OR_SHARE
+from deccs.storage import stored
 
-MOST_AT_ONCE = 5_000  # points whose pairs are held: 0.2 GB for the linkage
-DIMENSIONS = (5, 10, 20, 50, 100)  # q that "auto" tries
-TRIAL_PROJECTIONS = 5
-TRIAL_POINTS = 2_000
-LINKAGES = ("complete", "average", "single")
-COVARIANCES = ("full", "tied", "diag", "spherical")
-VERSIONS = ("concatenate", "average")
+TRIAL_PROJECTIONS = 5  # for each dimension that "auto" tries ...
+TRIAL_POINTS = 2_000  # ... of so many points
 
 
 @stored
 @dataclass(frozen=True, eq=False)
 class FuzzyCenters:
-    """The fuzzy partition of one projection, for points old and new."""
+    """The fuzzy partition of one projection, for any points."""
 
     centers: np.ndarray  # (n_clusters, q)
     fuzzifier: float
@@ -51,186 +48,185 @@ class FuzzyCenters:
 @stored
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """One view of the data and its soft clustering."""
+    """A projection of the data and its soft clustering."""
 
     matrix: np.ndarray  # (n_features, q)
     clustering: Any  # predict_proba: (n, q) -> (n, n_clusters)
 
+    def memberships(self, Z: np.ndarray) -> np.ndarray:
+        """(n, n_features) scaled rows -> (n, n_clusters)."""
+        return np.asarray(self.clustering.predict_proba(Z @ self.matrix))
 
-class RandomProjections(ModelFiles, ClusterMixin, BaseEstimator):
-    """What both estimators share: project, cluster each projection softly, aggregate on a sample, assign all."""
 
-    n_clusters: int
-    n_projections: int
-    n_components: int | str
-    sample_size: int | float | str
-    scale: str | None
-    n_jobs: int | None
-    random_state: int | np.random.RandomState | None
+@dataclass(eq=False, repr=False, kw_only=True)
+class RandomProjections(SoftClusterer):
+    """Project, cluster each projection softly, combine on a sample, assign all points.
 
-    def fit(self, X: Any, y: object = None) -> Any:
-        """Cluster X. ``y`` is ignored."""
-        X = as_table(self, X, reset=True)
-        n_points = X.shape[0]
-        self.n_clusters_ = check_clusters(self.n_clusters, n_points)
-        check_at_least("n_projections", self.n_projections, 1)
-        if self.n_components != "auto":
-            check_at_least("n_components", self.n_components, 1, " or 'auto'")
-        self._check()
-        size = check_sample_size(self.sample_size, n_points, self.n_clusters_)
-        root = root_seed(self.random_state)
+    A method says how a projection is clustered (``_soft_clusterer``). It may say how the memberships
+    of all projections are combined (``_aggregate``, ``_belongs``).
+    """
 
-        self.scaler_ = fit_scaler(X, self.scale)
-        sample = draw_sample(n_points, size, seed_for(root, "sample"))  # (n_sample,)
-        self.n_components_ = self._dimension(X, sample, root)
-        self.projections_ = self._project(X, sample, self.n_components_, self.n_projections, root)
-        F = np.concatenate(
-            [self._soft(block) for block in scaled_blocks(X, self.scaler_, sample, self._width())]
+    n_projections: Annotated[int, whole(at_least=1)] = 30
+    n_components: Annotated[int | str, AUTO | whole(at_least=1)] = "auto"
+    linkage: Annotated[str, one_of("complete", "average", "single")] = "complete"
+    sample_size: Annotated[int | float | str, COUNT_OR_SHARE] = "auto"
+    n_jobs: Annotated[int | None, N_JOBS] = None
+
+    def _check(self, n_points: int) -> None:
+        super()._check(n_points)
+        size = self._sample_count(n_points)
+        if size < max(2, self.n_clusters):
+            raise ValueError(
+                f"sample_size={self.sample_size!r} is {size} of {n_points} points, fewer than "
+                f"n_clusters={self.n_clusters}. Give a larger sample."
+            )
+
+    def _sample_count(self, n_points: int) -> int:
+        default = default_projection_sample(n_points, self.n_clusters)
+        return sample_count(self.sample_size, n_points, default)
+
+    def _learn(self, fit: Fit) -> None:
+        n_points, root = fit.source.shape[0], fit.root
+        self.n_clusters_ = int(self.n_clusters)
+        index = draw_in_order(n_points, self._sample_count(n_points), seed_for(root, "sample"))
+        sample = SelectedRows(fit.source, index)
+        self.n_components_ = self._dimension(sample, root, fit.listeners)
+        self.projections_ = self._project(
+            sample, self.n_components_, self.n_projections, root, fit.listeners
         )
+        F = np.concatenate([self._memberships(Z) for Z in self._scaled(sample, self._width())])
         self._aggregate(F, root)
-        self.labels_ = self._labels(X)
-        return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The cluster of each point, new or old."""
-        check_is_fitted(self, "projections_")
-        return self._labels(as_table(self, X, reset=False))
+    def _answers(self, source: RowSource) -> Iterator[Answer]:
+        for Z in self._scaled(source, self._width()):
+            belongs = self._belongs(self._memberships(Z))  # (n, n_clusters)
+            yield Answer(Z, belongs.argmax(axis=1), belongs, belongs.max(axis=1))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """How far each point belongs to each cluster: (n_points, n_clusters_), rows sum to 1."""
-        check_is_fitted(self, "projections_")
-        return np.concatenate(list(self._belonging(as_table(self, X, reset=False))))
+    def _scaled(self, source: RowSource, width: int | None = None) -> Iterator[np.ndarray]:
+        """(n_block, n_features) scaled rows, block by block."""
+        return (self.scaler_(block) for _, block in each_block(source, width))
 
-    def _labels(self, X: Any) -> np.ndarray:
-        return np.concatenate([belongs.argmax(axis=1) for belongs in self._belonging(X)])
-
-    def _belonging(self, X: Any) -> Iterator[np.ndarray]:
-        for block in scaled_blocks(X, self.scaler_, None, self._width()):
-            yield self._belongs(self._soft(block))
-
-    def _soft(self, block: np.ndarray) -> np.ndarray:
+    def _memberships(self, Z: np.ndarray) -> np.ndarray:
         """F: the memberships of all projections side by side, (n, n_projections * n_clusters)."""
-        return np.hstack(
-            [view.clustering.predict_proba(block @ view.matrix) for view in self.projections_]
-        )
+        return np.hstack([projection.memberships(Z) for projection in self.projections_])
 
     def _width(self) -> int:
-        return max(self.n_features_in_, self.n_projections * self.n_clusters_)
+        return self.n_projections * self.n_clusters_
 
-    def _dimension(self, X: Any, sample: np.ndarray, root: int) -> int:
-        """q: the one asked for, or that of the grid whose partitions agree most with one another."""
-        n_features = X.shape[1]
-        if self.n_components != "auto":
+    def _dimension(self, sample: RowSource, root: int, listeners: Listeners) -> int:
+        """q: the one asked for, or the one whose partitions agree best with each other."""
+        n_points, n_features = sample.shape
+        if not isinstance(self.n_components, str):
             return min(int(self.n_components), n_features)
         candidates = dimensions_to_try(n_features)
         if len(candidates) == 1:
             return candidates[0]
-        trial = draw_sample(len(sample), min(len(sample), TRIAL_POINTS), seed_for(root, "trial"))
-        agreements = [
-            self._agreement(X, sample[trial], q, seed_for(root, "trial", q)) for q in candidates
-        ]
+        trial = draw_in_order(n_points, min(n_points, TRIAL_POINTS), seed_for(root, "trial"))
+        agreements = []
+        for q in candidates:
+            seed = seed_for(root, "trial", q)
+            agreements.append(self._agreement(SelectedRows(sample, trial), q, seed))
+            done = Progress("dimension of the projections", len(agreements), len(candidates))
+            listeners.tell("on_progress", done)
         return candidates[int(np.argmax(agreements))]
 
-    def _agreement(self, X: Any, sample: np.ndarray, q: int, seed: int) -> float:
-        views = self._project(X, sample, q, TRIAL_PROJECTIONS, seed)
-        rows = np.concatenate(
+    def _agreement(self, sample: RowSource, q: int, seed: int) -> float:
+        """How well the partitions of a few projections to q dimensions agree."""
+        projections = self._project(sample, q, TRIAL_PROJECTIONS, seed)
+        partitions = np.concatenate(
             [
-                np.stack(
-                    [
-                        view.clustering.predict_proba(block @ view.matrix).argmax(axis=1)
-                        for view in views
-                    ],
-                    axis=1,
-                )
-                for block in scaled_blocks(X, self.scaler_, sample, X.shape[1])
-            ]
-        )  # (n_trial, n_views)
-        return average_agreement(pairwise_agreement(rows.T))
+                [projection.memberships(Z).argmax(axis=1) for projection in projections]
+                for Z in self._scaled(sample)
+            ],
+            axis=1,
+        )  # (n_projections, n_sample)
+        return average_agreement(pairwise_agreement(partitions))
 
     def _project(
-        self, X: Any, sample: np.ndarray, q: int, n_projections: int, seed: int
+        self,
+        sample: RowSource,
+        q: int,
+        n_projections: int,
+        root: int,
+        listeners: Listeners = NOBODY,
     ) -> list[Projection]:
         """Draw the projections and cluster the sample in each."""
-        seeds = [seed_for(seed, "projection", i) for i in range(n_projections)]
-        matrices = [gaussian_matrix(X.shape[1], q, seed_for(own, "matrix")) for own in seeds]
-        Z = np.concatenate(
-            [
-                block @ np.hstack(matrices)
-                for block in scaled_blocks(X, self.scaler_, sample, X.shape[1])
-            ]
-        )  # (n_sample, n * q)
-        views = np.split(Z, n_projections, axis=1)
+        n_features = sample.shape[1]
+        seeds = [seed_for(root, "projection", number) for number in range(n_projections)]
+        matrices = [gaussian_matrix(n_features, q, seed_for(seed, "matrix")) for seed in seeds]
+        side_by_side = np.hstack(matrices)  # (n_features, n_projections * q)
+        projected = np.concatenate([Z @ side_by_side for Z in self._scaled(sample)])
+        views = np.split(projected, n_projections, axis=1)  # (n_sample, q) each
         scales = [overall_deviation(view) for view in views]
-        clusterings = Parallel(n_jobs=self.n_jobs)(
-            delayed(self._cluster)(view / scale, seed_for(own, "cluster"))
-            for view, scale, own in zip(views, scales, seeds, strict=True)
+        cluster = self._soft_clusterer()
+        clusterings = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(cluster)(view / scale, seed_for(seed, "cluster"))
+            for view, scale, seed in zip(views, scales, seeds, strict=True)
         )
-        return [
-            Projection(matrix / scale, clustering)
-            for matrix, scale, clustering in zip(matrices, scales, clusterings, strict=True)
-        ]
+        projections = []
+        for matrix, scale, clustering in zip(matrices, scales, clusterings, strict=True):
+            projections.append(Projection(matrix / scale, clustering))
+            done = Progress("projections", len(projections), n_projections)
+            listeners.tell("on_progress", done)
+        return projections
 
-    def _check(self) -> None:
-        raise NotImplementedError
+    def _soft_clusterer(self) -> Callable[[np.ndarray, int], Any]:
+        """What clusters a projected sample, (n_sample, q) of deviation 1, with a seed.
 
-    def _cluster(self, Z: np.ndarray, seed: int) -> Any:
-        """The soft clustering of one projected sample, (n_sample, q) of deviation 1."""
+        It runs in other processes, so it holds nothing of the estimator but the settings it needs.
+        """
         raise NotImplementedError
 
     def _aggregate(self, F: np.ndarray, root: int) -> None:
-        raise NotImplementedError
+        """Cluster the memberships F of the sample: by their average co-membership."""
+        self.cluster_means_ = co_membership_clusters(
+            F, self.n_projections, self.n_clusters_, self.linkage
+        )
 
     def _belongs(self, F: np.ndarray) -> np.ndarray:
         """(n, n_projections * n_clusters) -> (n, n_clusters), rows sum to 1."""
-        raise NotImplementedError
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags = (
-            ClassifierTags()
-        )  # scikit-learn's sparse checks read them of all with predict_proba
-        return tags
+        return shares(F @ self.cluster_means_.T)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RandomProjectionEM(RandomProjections):
     """Cluster ensemble of random projections and Gaussian mixtures (Fern and Brodley, ICML 2003).
 
-    Each of ``n_projections`` Gaussian random projections to q dimensions is clustered by EM, and P_ij,
-    the probability that points i and j are in the same cluster, is averaged over the projections.
-    Agglomerative clustering on P gives the clusters.
+    Each of ``n_projections`` Gaussian random projections to q dimensions is clustered by EM. P_ij,
+    the probability that points i and j are in the same cluster, is averaged over the projections,
+    and agglomerative clustering on P gives the clusters.
 
     P is never built for all points: with F the memberships of all projections side by side,
-    P = F F^T / n_projections. Mixtures and agglomeration see a sample. Then every point, those of the
-    sample too, gets the cluster with whose sample points its P is highest on average, which is F times the
-    cluster means of F. So ``predict`` of the training data is ``labels_``, to the bit.
+    P = F F^T / n_projections. Mixtures and agglomeration see a sample. Then every point, in the
+    sample or not, gets the cluster with whose sample points its average P is highest; that is F
+    times the cluster means of F. So ``predict`` gives exactly ``labels_`` for the training data.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        Of the result, and components of every mixture.
+        Clusters of the result, and components of every mixture.
     n_projections : int, default=30
     n_components : int or "auto"
-        q, the dimension of the projections; never above the number of columns. "auto" takes that of
-        5, 10, 20, 50 and 100 for which the partitions of five projections agree most with one another
-        (average pairwise NMI, on at most 2,000 points). No label is looked at.
+        q, the dimension of the projections, at most the number of columns. "auto" tries 5, 10, 20,
+        50 and 100 and takes the one for which the partitions of five projections agree best
+        (average pairwise NMI, on at most 2,000 points). It uses no true labels.
     covariance_type : "full", "tied", "diag" or "spherical"
-        Of the mixtures. A random projection mixes all columns, which leaves no dimension by itself.
+        Of the mixtures. A random projection mixes all columns, so its dimensions are correlated.
     linkage : "complete", "average" or "single"
-        "complete" is the paper's: the similarity of two clusters is the least P_ij between them. Once all
-        points are assigned, "average" does no better (NMI 0.75 instead of 0.77 on PENDIGITS, 0.72 both on USPS).
+        "complete" is the paper's: the similarity of two clusters is the lowest P_ij between them.
+        "average" is no better after all points are assigned (NMI 0.75 instead of 0.77 on PENDIGITS,
+        0.72 for both on USPS).
     sample_size : "auto", int or float
-        Points, as a number or a share, that mixtures and agglomeration see. "auto": all, at most 5,000.
-    scale : "auto", "global", "columns" or None
-        As for :class:`deccs.DECCS`.
+        Points that mixtures and agglomeration see, as a number or a share. "auto": at most 5,000.
     n_jobs : int or None
-        Projections clustered at the same time.
-    random_state : int, RandomState or None
+        Projections that are clustered at the same time.
+    scale, random_state, verbose, callbacks
+        As for :class:`deccs.DECCS`.
 
     Attributes
     ----------
     labels_ : (n_points,)
-    n_components_ : int, the q used
+    n_components_ : int, the q that was used
     n_clusters_ : int
     projections_ : list of Projection, a matrix and its mixture each
     cluster_means_ : (n_clusters, n_projections * n_clusters), means of F
@@ -238,149 +234,74 @@ class RandomProjectionEM(RandomProjections):
 
     Examples
     --------
-    >>> X = np.repeat([[0.0, 0, 0], [9, 9, 0]], 20, axis=0) + np.random.default_rng(0).normal(size=(40, 3))
+    >>> noise = np.random.default_rng(0).normal(size=(40, 3))
+    >>> X = np.repeat([[0.0, 0, 0], [9, 9, 0]], 20, axis=0) + noise
     >>> model = RandomProjectionEM(2, n_projections=5, n_components=2, random_state=0).fit(X)
     >>> sorted(np.bincount(model.labels_).tolist()), model.predict(X[:2]).shape
     ([20, 20], (2,))
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_projections: int = 30,
-        n_components: int | str = "auto",
-        covariance_type: str = "full",
-        linkage: str = "complete",
-        sample_size: int | float | str = "auto",
-        scale: str | None = "auto",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_projections = n_projections
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.linkage = linkage
-        self.sample_size = sample_size
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    covariance_type: Annotated[str, one_of("full", "tied", "diag", "spherical")] = "full"
 
-    def _check(self) -> None:
-        check_choice("covariance_type", self.covariance_type, COVARIANCES)
-        check_choice("linkage", self.linkage, LINKAGES)
-
-    def _cluster(self, Z: np.ndarray, seed: int) -> GaussianMixture:
-        mixture = GaussianMixture(
-            self.n_clusters_,
-            covariance_type=self.covariance_type,
-            reg_covar=1e-5,
-            random_state=seed,
-        )
-        with (
-            warnings.catch_warnings(),
-            threadpool_limits(1, user_api="openmp"),
-        ):  # same bits, as for DECCS
-            warnings.simplefilter("ignore", ConvergenceWarning)  # one of many need not be perfect
-            return mixture.fit(Z)
-
-    def _aggregate(self, F: np.ndarray, root: int) -> None:
-        self.cluster_means_ = co_membership_clusters(
-            F, self.n_projections, self.n_clusters_, self.linkage
+    def _soft_clusterer(self) -> Callable[[np.ndarray, int], GaussianMixture]:
+        return partial(
+            fitted_mixture, n_clusters=self.n_clusters_, covariance_type=self.covariance_type
         )
 
-    def _belongs(self, F: np.ndarray) -> np.ndarray:
-        return shares(F @ self.cluster_means_.T)
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class RandomProjectionFCM(RandomProjections):
     """Random projections fuzzy c-means, RPFCM (Popescu, Keller, Bezdek and Zare, FUZZ-IEEE 2015).
 
-    Each of ``n_projections`` Gaussian random projections to q dimensions is clustered by fuzzy c-means.
-    The fuzzy partitions U, (n_points, n_clusters) each, are brought together in one of two versions:
-    "average" clusters the average of the products U U^T, the soft co-memberships, by agglomeration;
-    "concatenate" puts the U side by side and clusters their rows by fuzzy c-means again.
-    The names of the two are ours.
+    Each of ``n_projections`` Gaussian random projections to q dimensions is clustered by fuzzy
+    c-means. The fuzzy partitions U, (n_points, n_clusters) each, are combined in one of two ways:
+    "average" agglomerates the average of the products U U^T, the soft co-memberships; "concatenate"
+    puts the U side by side and clusters their rows by fuzzy c-means again. These two names are ours.
 
-    Fuzzy c-means and aggregation see a sample, and no matrix of all pairs of points is built. In version
-    "average" every point, those of the sample too, gets the cluster with the highest average co-membership,
-    as in :class:`RandomProjectionEM`; in version "concatenate" that of its highest membership.
+    Fuzzy c-means and the combination see a sample, and no matrix of all pairs of points is built.
+    With "average" every point gets the cluster of its highest average co-membership, as in
+    :class:`RandomProjectionEM`; with "concatenate" that of its highest membership.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        Of the result and of every projection.
-    n_projections : int, default=30
-    n_components : int or "auto"
-        q, as for :class:`RandomProjectionEM`.
+        Clusters of the result and of every projection.
     version : "concatenate" or "average"
         The first is linear in the size of the sample, and no worse on PENDIGITS and USPS.
     fuzzifier : float above 1, or "auto"
-        m, of all projections and of the aggregation. "auto" follows from the number of points and
+        m, for all projections and the combination. "auto" follows from the number of points and
         dimensions of each, see :func:`deccs.rules.default_fuzzifier`.
     linkage : "complete", "average" or "single"
         Of version "average".
-    sample_size, scale, n_jobs, random_state
+    n_projections, n_components, sample_size, scale, n_jobs, random_state, verbose, callbacks
         As for :class:`RandomProjectionEM`.
 
     Attributes
     ----------
-    labels_ : (n_points,)
-    n_components_ : int, the q used
-    n_clusters_ : int
+    labels_, n_components_, n_clusters_, scaler_ : as for :class:`RandomProjectionEM`
     projections_ : list of Projection, a matrix and its centers each
-    cluster_means_ : (n_clusters, n_projections * n_clusters), means of the memberships, or their fuzzy centers
-    fuzzifier_ : float, m of the aggregation in version "concatenate", else of the projections
-    scaler_ : what was learned about the columns' scale
+    cluster_means_ : (n_clusters, n_projections * n_clusters)
+        Means of the memberships, or their fuzzy centers.
+    fuzzifier_ : float, m of the combination in version "concatenate", else of the projections
 
     Examples
     --------
-    >>> X = np.repeat([[0.0, 0, 0], [9, 9, 0]], 20, axis=0) + np.random.default_rng(0).normal(size=(40, 3))
+    >>> noise = np.random.default_rng(0).normal(size=(40, 3))
+    >>> X = np.repeat([[0.0, 0, 0], [9, 9, 0]], 20, axis=0) + noise
     >>> model = RandomProjectionFCM(2, n_projections=5, n_components=2, random_state=0).fit(X)
     >>> sorted(np.bincount(model.labels_).tolist()), model.predict(X[:2]).shape
     ([20, 20], (2,))
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_projections: int = 30,
-        n_components: int | str = "auto",
-        version: str = "concatenate",
-        fuzzifier: float | str = "auto",
-        linkage: str = "complete",
-        sample_size: int | float | str = "auto",
-        scale: str | None = "auto",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_projections = n_projections
-        self.n_components = n_components
-        self.version = version
-        self.fuzzifier = fuzzifier
-        self.linkage = linkage
-        self.sample_size = sample_size
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    version: Annotated[str, one_of("concatenate", "average")] = "concatenate"
+    fuzzifier: Annotated[float | str, FUZZIFIER] = "auto"
 
-    def _check(self) -> None:
-        check_choice("version", self.version, VERSIONS)
-        check_choice("linkage", self.linkage, LINKAGES)
-        check_fuzzifier(self.fuzzifier, 2, 2)
-
-    def _cluster(self, Z: np.ndarray, seed: int) -> FuzzyCenters:
-        result = fuzzy_c_means(Z, self.n_clusters_, fuzzifier=self.fuzzifier, random_state=seed)
-        return FuzzyCenters(result.centers, result.fuzzifier)
+    def _soft_clusterer(self) -> Callable[[np.ndarray, int], FuzzyCenters]:
+        return partial(fuzzy_centers, n_clusters=self.n_clusters_, fuzzifier=self.fuzzifier)
 
     def _aggregate(self, F: np.ndarray, root: int) -> None:
         if self.version == "average":
-            self.cluster_means_ = co_membership_clusters(
-                F, self.n_projections, self.n_clusters_, self.linkage
-            )
+            super()._aggregate(F, root)
             self.fuzzifier_ = self.projections_[0].clustering.fuzzifier
             return
         seed = seed_for(root, "aggregate")
@@ -391,66 +312,36 @@ class RandomProjectionFCM(RandomProjections):
 
     def _belongs(self, F: np.ndarray) -> np.ndarray:
         if self.version == "average":
-            return shares(F @ self.cluster_means_.T)
+            return super()._belongs(F)
         return memberships(F, self.cluster_means_, self.fuzzifier_)
 
 
-# Numbers users give
-
-
-def check_at_least(name: str, value: Any, least: int, also: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}{also}, got {value!r}.")
-
-
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {choices}, got {value!r}.")
-
-
-def check_sample_size(size: Any, n_points: int, n_clusters: int) -> int:
-    """Points of the sample, from a number, a share or "auto".
-
-    >>> check_sample_size("auto", 70_000, 10), check_sample_size("auto", 150, 3), check_sample_size(0.5, 90, 3)
-    (5000, 150, 45)
-    """
-    share = isinstance(size, float) and 0 < size <= 1
-    number = isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 2
-    if not (size == "auto" or share or number):
-        raise ValueError(
-            f"sample_size must be 'auto', a share in (0, 1] or a number of points, got {size!r}."
-        )
-    wanted = (
-        max(MOST_AT_ONCE, n_clusters)
-        if size == "auto"
-        else round(size * n_points)
-        if share
-        else int(size)
+def fitted_mixture(
+    Z: np.ndarray, seed: int, n_clusters: int, covariance_type: str
+) -> GaussianMixture:
+    mixture = GaussianMixture(
+        n_clusters, covariance_type=covariance_type, reg_covar=1e-5, random_state=seed
     )
-    if wanted < max(2, n_clusters):
-        raise ValueError(
-            f"sample_size={size!r} is {wanted} of {n_points} points, fewer than n_clusters={n_clusters} or than two. "
-            "Give a larger sample."
-        )
-    return min(wanted, n_points)
+    with warnings.catch_warnings(), reproducible_threads():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # one of many need not be perfect
+        return mixture.fit(Z)
 
 
-# The steps
+def fuzzy_centers(
+    Z: np.ndarray, seed: int, n_clusters: int, fuzzifier: float | str
+) -> FuzzyCenters:
+    result = fuzzy_c_means(Z, n_clusters, fuzzifier=fuzzifier, random_state=seed)
+    return FuzzyCenters(result.centers, result.fuzzifier)
 
 
-def draw_sample(n_points: int, size: int, seed: int) -> np.ndarray:
-    """(size,) row numbers, rising; all of them if there are no more."""
+def draw_in_order(n_points: int, size: int, seed: int) -> np.ndarray:
+    """(size,) row numbers without replacement, in order; all of them if there are no more.
+
+    NumPy's ``choice`` holds at most 50 numbers for each one it draws, however many points there are.
+    """
     if size == n_points:
         return np.arange(n_points)
     return np.sort(np.random.default_rng(seed).choice(n_points, size, replace=False))
-
-
-def dimensions_to_try(n_features: int) -> list[int]:
-    """
-    >>> dimensions_to_try(784), dimensions_to_try(16), dimensions_to_try(3)
-    ([5, 10, 20, 50, 100], [5, 10, 16], [3])
-    """
-    return sorted({min(q, n_features) for q in DIMENSIONS})
 
 
 def gaussian_matrix(n_features: int, q: int, seed: int) -> np.ndarray:
@@ -462,18 +353,10 @@ def overall_deviation(Z: np.ndarray) -> float:
     return float(np.sqrt(Z.var(axis=0).mean())) or 1.0
 
 
-def scaled_blocks(
-    X: Any, scaler: Scaler, rows: np.ndarray | None, width: int
-) -> Iterator[np.ndarray]:
-    """Scaled rows (None: all) as doubles, so many at once that ``width`` numbers for each fit into memory."""
-    for index in blocks(X.shape[0] if rows is None else len(rows), rows_at_once(width)):
-        yield scaler(dense_block(X, index if rows is None else rows[index]))
-
-
 def co_membership_clusters(
     F: np.ndarray, n_projections: int, n_clusters: int, linkage: Any
 ) -> np.ndarray:
-    """Agglomerate the points of F (n, n_projections * k) and give the mean of F in each cluster.
+    """Agglomerate the points of F (n, n_projections * k), and return the mean of F in each cluster.
 
     >>> F = np.array([[1, 0, 0.9, 0.1], [1, 0, 0.7, 0.3], [0, 1, 0, 1]])   # two projections, k = 2
     >>> co_membership_clusters(F, n_projections=2, n_clusters=2, linkage="complete")
@@ -482,8 +365,8 @@ def co_membership_clusters(
     """
     tree = merge(soft_distances(F, n_projections), linkage)
     labels = cut(tree, n_clusters)  # (n,)
-    members = coo_array((np.ones(len(F)), (labels, np.arange(len(F)))), shape=(n_clusters, len(F)))
-    return (members @ F) / np.bincount(labels, minlength=n_clusters)[:, None]
+    inside = coo_array((np.ones(len(F)), (labels, np.arange(len(F)))), shape=(n_clusters, len(F)))
+    return (inside @ F) / np.bincount(labels, minlength=n_clusters)[:, None]
 
 
 def soft_distances(F: np.ndarray, n_projections: int) -> np.ndarray:
@@ -505,7 +388,7 @@ def soft_distances(F: np.ndarray, n_projections: int) -> np.ndarray:
 
 
 def cut(tree: np.ndarray, n_clusters: int) -> np.ndarray:
-    """(n,) labels by first appearance: all but the last ``n_clusters - 1`` merges of scipy's tree are made.
+    """(n,) labels by first appearance, from scipy's tree without its last ``n_clusters - 1`` merges.
 
     >>> cut(merge(np.array([[0.0], [9], [1], [10], [30]]), "complete"), n_clusters=3)
     array([0, 1, 0, 1, 2])

@@ -1,4 +1,4 @@
-"""Linkage of weighted rows. scipy's knows no weights, and duplicates of a point are what we save."""
+"""Linkage of weighted rows. scipy's linkage has no weights, and would need a row for every point."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEVER = -np.inf  # the similarity with itself, and with rows that are merged int
 
 
 class Similarities(Protocol):
-    """What merging needs to know: the similarity of one row with all, and how to join two."""
+    """What merging needs: the similarity of one row with all others, and how to join two rows."""
 
     def __len__(self) -> int: ...
     def of(self, row: int) -> np.ndarray: ...
@@ -51,13 +51,13 @@ class Factored:
 
     def __init__(self, factors: np.ndarray, sizes: np.ndarray) -> None:
         self.factors, self.sizes = factors, sizes.astype(float)  # (n_rows, n_factors)
-        self.there = np.zeros(len(sizes))
+        self.penalty = np.zeros(len(sizes))  # NEVER for rows that are merged into another
 
     def __len__(self) -> int:
         return len(self.sizes)
 
     def of(self, row: int) -> np.ndarray:
-        similarity = self.factors @ self.factors[row] + self.there
+        similarity = self.factors @ self.factors[row] + self.penalty
         similarity[row] = NEVER
         return similarity
 
@@ -66,7 +66,7 @@ class Factored:
         self.factors[kept] = (size_a * self.factors[kept] + size_b * self.factors[gone]) / (
             size_a + size_b
         )
-        self.there[gone] = NEVER
+        self.penalty[gone] = NEVER
         self.sizes[kept] += size_b
 
 
@@ -86,10 +86,10 @@ class Tree:
 
 
 def merge_tree(similarities: Similarities) -> Tree:
-    """Follow nearest neighbors until two are each other's, merge them, go on (Murtagh's chain).
+    """Follow nearest neighbors until two are each other's, merge them, continue (Murtagh's chain).
 
-    Gives the tree of merging the closest pair each time, for every linkage in which a merged cluster
-    is never nearer to others than its parts were, at the cost of reading three rows per merge.
+    The tree is the same as if the closest pair was merged each time, for every linkage in which a
+    merged cluster is never nearer to others than its parts were. A merge reads about three rows.
     """
     n = len(similarities)
     pairs, heights = np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1)
@@ -102,7 +102,7 @@ def merge_tree(similarities: Similarities) -> Tree:
             last = chain[-1]
             similarity = similarities.of(last)
             nearest = int(similarity.argmax())
-            # The one we came from wins ties, rounding included: the chain would turn in a circle.
+            # The previous one wins ties, up to rounding; else the chain could run in a circle.
             if len(chain) > 1 and similarity[chain[-2]] >= similarity[nearest] - 1e-12:
                 break
             chain.append(nearest)
@@ -110,7 +110,6 @@ def merge_tree(similarities: Similarities) -> Tree:
         pairs[merge], heights[merge] = (kept, gone), similarity[kept if last == gone else gone]
         similarities.join(kept, gone)
         alive[gone] = False
-    order = np.argsort(
-        -heights.round(12), kind="stable"
-    )  # equal ones as they came: no parent before its child
+    # Equal heights stay in the order of merging: no parent comes before its child.
+    order = np.argsort(-heights.round(12), kind="stable")
     return Tree(pairs[order], heights[order])

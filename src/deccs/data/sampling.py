@@ -10,6 +10,8 @@ from typing import Protocol
 
 import torch
 
+from deccs.checks import is_whole
+
 MOST_IN_MEMORY = (
     2**20
 )  # rows whose numbers are held as a vector, of 8 MB; beyond, they are computed
@@ -138,6 +140,18 @@ def taken(index: Index, places: Index) -> Index:
 def draw_rows(n_rows: int, size: int, generator: torch.Generator) -> torch.Tensor:
     """(size,) row numbers without replacement, in order; all of them if there are no more."""
     return permutation(n_rows, generator)[:size].sort().values
+
+
+def sample_count(sample_size: int | float | str, n_points: int, default: int) -> int:
+    """Points of a sample: a number, a share of all points, or "auto" for the default.
+
+    >>> sample_count(200, 180, default=50), sample_count(0.5, 180, 50), sample_count("auto", 180, 50)
+    (180, 90, 50)
+    """
+    if isinstance(sample_size, str):
+        return min(default, n_points)
+    size = int(sample_size) if is_whole(sample_size) else max(2, round(sample_size * n_points))
+    return min(size, n_points)
 
 
 def split_rows(

@@ -12,7 +12,7 @@ from deccs.labels import NOISE
 
 
 def pairwise_agreement(base_partitions: ArrayLike) -> np.ndarray:
-    """NMI of every two partitions, over the points both have labeled.
+    """NMI of every two partitions, over the points that both label.
 
     >>> pairwise_agreement([[0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 0, 1]])
     array([[1., 1., 0.],
@@ -31,9 +31,9 @@ def pairwise_agreement(base_partitions: ArrayLike) -> np.ndarray:
 
 
 def nmi_of_counts(contingency: np.ndarray) -> float:
-    """NMI (arithmetic mean of the entropies) of two partitions from the points their clusters share.
+    """NMI (arithmetic mean of the entropies) of two partitions, from how many points clusters share.
 
-    As scikit-learn's, but from counts: those of a million points come from one ``bincount``.
+    The same as scikit-learn's, but from counts: one ``bincount`` gives those of a million points.
 
     >>> nmi_of_counts(np.array([[2, 0], [0, 2]])), nmi_of_counts(np.array([[1, 1], [1, 1]]))
     (1.0, 0.0)
@@ -43,12 +43,11 @@ def nmi_of_counts(contingency: np.ndarray) -> float:
         return 0.0
     joint = contingency / n
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
-    if (
-        min((rows > 0).sum(), (columns > 0).sum()) == 1
-    ):  # one cluster tells nothing; two such are alike
-        return float((rows > 0).sum() == (columns > 0).sum())
-    there = joint > 0
-    information = (joint[there] * np.log(joint[there] / np.outer(rows, columns)[there])).sum()
+    n_rows, n_columns = (rows > 0).sum(), (columns > 0).sum()
+    if min(n_rows, n_columns) == 1:  # one cluster has no information; two such partitions are equal
+        return float(n_rows == n_columns)
+    shared = joint > 0
+    information = (joint[shared] * np.log(joint[shared] / np.outer(rows, columns)[shared])).sum()
     entropies = [-(share[share > 0] * np.log(share[share > 0])).sum() for share in (rows, columns)]
     return float(max(0.0, information) / np.mean(entropies))
 
@@ -70,17 +69,19 @@ def member_weights(
 ) -> np.ndarray:
     """lambda_i: the mean NMI of a member with the *others*, 0 at or below ``floor``, to a power.
 
-    The paper's sum includes j = i, which would give weights above 1. The floor leaves out
-    members no better than chance. A power above 1 lets those count more whom the others confirm
-    most; the mean of the weights stays what it is, and so the strength of the losses.
+    The paper's sum includes j = i, which would give weights above 1. The floor leaves out members
+    that are no better than chance. With a power above 1, members that agree well with the others
+    count more; the mean of the weights, and so the strength of the losses, does not change.
 
     >>> member_weights([[1, 0.8, 0.001], [0.8, 1, 0.001], [0.001, 0.001, 1]])
     array([0.4005, 0.4005, 0.    ])
-    >>> member_weights([[1, 0.8, 0.4], [0.8, 1, 0.4], [0.4, 0.4, 1]], power=2)      # 0.6, 0.6, 0.4: 9 to 9 to 4
+    >>> member_weights([[1, 0.8, 0.4], [0.8, 1, 0.4], [0.4, 0.4, 1]], power=2)  # 9 to 9 to 4
     array([0.65454545, 0.65454545, 0.29090909])
     """
     matrix = np.asarray(agreement_matrix, dtype=float)
     weights = (matrix.sum(axis=1) - np.diag(matrix)) / (len(matrix) - 1)
     weights = np.where(weights > floor, weights, 0.0)
+    if power == 1:
+        return weights
     sharp = (weights / max(weights.max(), floor)) ** power
-    return sharp * (weights.sum() / max(sharp.sum(), floor)) if power != 1 else weights
+    return sharp * (weights.sum() / max(sharp.sum(), floor))

@@ -1,4 +1,4 @@
-"""Checking the members a user gives."""
+"""Checks of the members a user gives."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from deccs.members.default import Member, default_members
 
 
 def is_labeling(member: Any) -> bool:
+    """Whether this is meant as an array of labels rather than a clusterer."""
     return not hasattr(member, "fit_predict")
 
 
 def asked_clusters(member: Any, found: int) -> int:
-    """The number of clusters a member was asked for; what it found, where nobody asked."""
+    """The number of clusters a member was asked for; the number found, if it takes no such number."""
     for name in ("n_clusters", "n_components"):
         if isinstance(getattr(member, name, None), int | np.integer):
             return int(getattr(member, name))
@@ -26,12 +27,13 @@ def asked_clusters(member: Any, found: int) -> int:
 def members_for(
     n_clusters: int | None, members: Sequence[Member] | None, n_points: int
 ) -> list[Member]:
-    """The members given, checked; the default ones of ``n_clusters`` if there are none."""
+    """The user's members, checked; the default members for ``n_clusters`` if there are none."""
     if members is not None:
         return check_members(members, n_points)
     if n_clusters is None:
         raise ValueError(
-            "n_clusters=None takes the number most members have: give members, or n_clusters."
+            "n_clusters=None takes the number of clusters most members have, so it needs members. "
+            "Give members or n_clusters."
         )
     return default_members(max(2, int(n_clusters)))
 
@@ -43,22 +45,23 @@ def check_members(members: Sequence[Member], n_points: int) -> list[Member]:
         for pair in members
     ):
         raise ValueError(
-            "members must be a list of pairs like ('kmeans', KMeans(10)); a clusterer needs fit_predict, "
-            f"a labeling is an array of one label per point. Got {members!r}."
+            "members must be a list of pairs like ('kmeans', KMeans(10)): a name, and an object with "
+            f"fit_predict or an array with one label per point. Got {members!r}."
         )
     names = [name for name, _ in members]
     if len(set(names)) < len(names):
-        raise ValueError(f"Each member needs a name of its own, got {names}.")
+        raise ValueError(f"Members must have different names, got {names}.")
     if len(names) < 2:
         raise ValueError(
-            f"Agreement needs at least two ensemble members, got {len(names)}: {names}. "
-            "Add a clusterer, or run the single one on transform(X) of a fit with n_rounds=0."
+            f"Agreement needs at least two ensemble members, got {len(names)}: {names}. Add a "
+            "clusterer, or use deccs.deep.AutoencoderClustering for a single one."
         )
     checked: list[Member] = []
     for name, member in members:
         if isinstance(member, type):
             raise ValueError(
-                f"Member {name!r} is the class {member.__name__}; give an object: {member.__name__}(...)."
+                f"Member {name!r} is the class {member.__name__}; give an object: "
+                f"{member.__name__}(...)."
             )
         if is_labeling(member):
             member = as_labeling(name, member, n_points)

@@ -1,23 +1,72 @@
-"""The default members of an ensemble."""
+"""Members by name: the four of the default ensemble, and others for the command line."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from sklearn.cluster import KMeans
+from sklearn.cluster import HDBSCAN, Birch, BisectingKMeans, KMeans
 from sklearn.mixture import GaussianMixture
 
 from deccs.members.agglomerative import Agglomerative
 from deccs.members.spectral import NeighborSpectral
 
-Member = tuple[str, Any]  # (name, anything with fit_predict) or (name, labels of all points)
+Member = tuple[str, Any]  # (name, any object with fit_predict) or (name, labels of all points)
+MakeMember = Callable[[int], Any]  # from the number of clusters
+
+MEMBERS: dict[str, MakeMember] = {}  # by name, filled by the functions below
+DEFAULT_MEMBERS = ("kmeans", "spectral", "agglomerative", "mixture")
+
+
+def member(name: str) -> Callable[[MakeMember], MakeMember]:
+    """Give a member a name for the command line: ``@member("hdbscan")`` above a function.
+
+    The function makes the clusterer from the number of clusters.
+    """
+
+    def add(make: MakeMember) -> MakeMember:
+        MEMBERS[name] = make
+        return make
+
+    return add
 
 
 def default_members(n_clusters: int) -> list[Member]:
     """The paper's heterogeneous ensemble: k-means, spectral, agglomerative, Gaussian mixture."""
-    return [
-        ("kmeans", KMeans(n_clusters, n_init=10)),
-        ("spectral", NeighborSpectral(n_clusters)),
-        ("agglomerative", Agglomerative(n_clusters)),
-        ("mixture", GaussianMixture(n_clusters, covariance_type="full", reg_covar=1e-5, n_init=3)),
-    ]
+    return [(name, MEMBERS[name](n_clusters)) for name in DEFAULT_MEMBERS]
+
+
+@member("kmeans")
+def kmeans(n_clusters: int) -> KMeans:
+    return KMeans(n_clusters, n_init=10)
+
+
+@member("spectral")
+def spectral(n_clusters: int) -> NeighborSpectral:
+    return NeighborSpectral(n_clusters)
+
+
+@member("agglomerative")
+def agglomerative(n_clusters: int) -> Agglomerative:
+    return Agglomerative(n_clusters)
+
+
+@member("mixture")
+def mixture(n_clusters: int) -> GaussianMixture:
+    return GaussianMixture(n_clusters, covariance_type="full", reg_covar=1e-5, n_init=3)
+
+
+@member("bisecting")
+def bisecting(n_clusters: int) -> BisectingKMeans:
+    return BisectingKMeans(n_clusters)
+
+
+@member("birch")
+def birch(n_clusters: int) -> Birch:
+    return Birch(n_clusters=n_clusters)
+
+
+@member("hdbscan")
+def hdbscan(n_clusters: int) -> HDBSCAN:
+    """HDBSCAN chooses the number of clusters by itself."""
+    return HDBSCAN(copy=True)

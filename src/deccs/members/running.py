@@ -10,28 +10,28 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
 
 from deccs.labels import NOISE, align_labels, canonical
 from deccs.members.checks import is_labeling
 from deccs.members.default import Member
 from deccs.rules import smallest_cluster
-from deccs.seeds import seed_for
+from deccs.seeds import reproducible_threads, seed_for
 
 
 @dataclass(frozen=True)
 class Partitions:
-    """What the members in place say of a sample.
+    """The partitions of a sample by the members that took part.
 
-    Clusters are numbered alike (Hungarian): a member with fewer clusters than the first leaves out numbers.
+    Clusters are numbered alike (Hungarian): a member with fewer clusters than the first one skips
+    numbers.
     """
 
     names: tuple[str, ...]
-    labels: np.ndarray  # (n_members, n_sample), from 0, -1 for "takes no part"
+    labels: np.ndarray  # (n_members, n_sample), from 0, -1 for "no label"
 
 
 class MemberWarning(UserWarning):
-    """A member was left out of a round."""
+    """A member was left out."""
 
 
 class TooFewMembers(ValueError):
@@ -61,9 +61,10 @@ def cluster(
 ) -> Partitions:
     """Let every member cluster the embedded sample.
 
-    One number scales the sample as a whole. ``standardize`` scales each dimension by itself, as the
-    authors' program does and the paper does not say; members do worse so on every data set we have.
-    A member that fails or finds fewer than two clusters is left out with a warning; two must remain.
+    The sample is scaled as a whole, by one number. ``standardize`` scales each dimension by itself,
+    as the authors' program does (the paper does not say); members do worse with it on all our data
+    sets. A member that fails or finds fewer than two clusters is left out with a warning; at least
+    two must remain.
     """
     Z = Z.astype(np.float64)
     deviation = Z.std(axis=0) if standardize else np.sqrt(Z.var(axis=0).mean(keepdims=True))
@@ -77,31 +78,26 @@ def cluster(
     for (name, _), (answer, complaint) in zip(members, answers, strict=True):
         if answer is not None:
             n_found = len(np.unique(answer[answer != NOISE]))
-            labels = without_small_clusters(
-                answer, smallest_cluster(len(Z), max(n_found, 1), min_cluster_size)
-            )
+            min_size = smallest_cluster(len(Z), max(n_found, 1), min_cluster_size)
+            labels = without_small_clusters(answer, min_size)
             if labels.max() >= 1:
                 names.append(name)
                 partitions.append(align_labels(labels, partitions[0]) if partitions else labels)
                 continue
-            complaint = f"it found {n_found} cluster(s), and two of at least {min_cluster_size} points are needed"
-        warnings.warn(
-            f"Member {name!r} is left out of this round: {complaint}.", MemberWarning, stacklevel=2
-        )
+            complaint = f"it found {n_found} cluster(s), but needs at least two with {min_size} point(s) each"
+        warnings.warn(f"Member {name!r} is left out: {complaint}.", MemberWarning, stacklevel=2)
     if len(names) < 2:
         raise TooFewMembers(
             f"Only {len(names)} of {len(members)} members gave a partition; agreement needs two. "
-            "The warnings above say why; other members, fewer clusters or a larger sample may help."
+            "The warnings above say why. Try other members, fewer clusters or a larger sample."
         )
     return Partitions(tuple(names), np.stack(partitions))
 
 
 def fresh_copy(member: Any, seed: int) -> Any:
-    """An unfitted copy, with seeds where it has none."""
+    """An unfitted copy, with a seed where it has none; so have the steps of a pipeline."""
     fresh = clone(member, safe=False)
-    for key, value in sorted(
-        getattr(fresh, "get_params", dict)().items()
-    ):  # those of a pipeline's steps, too
+    for key, value in sorted(getattr(fresh, "get_params", dict)().items()):
         if value is None and (key == "random_state" or key.endswith("__random_state")):
             fresh.set_params(**{key: seed if key == "random_state" else seed_for(seed, key)})
     return fresh
@@ -115,12 +111,10 @@ def ask(
         return member[sample], ""
     try:
         fresh = fresh_copy(member, seed)
-        with threadpool_limits(
-            1, user_api="openmp"
-        ):  # k-means adds up in the order its threads arrive
+        with reproducible_threads():
             labels = np.asarray(fresh.fit_predict(Z))
         if labels.shape != (len(Z),):
             return None, f"fit_predict returned shape {labels.shape} for {len(Z)} points"
         return labels.astype(np.int64), ""
-    except Exception as error:  # a user's member may raise anything; the others go on
+    except Exception as error:  # a user's member may raise anything; the others continue
         return None, f"{type(error).__name__}: {error}"

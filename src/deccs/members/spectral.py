@@ -2,50 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 
+from deccs.checks import NONE, Parameters, check_parameters, whole
 from deccs.members.neighbors import neighbor_graph, normalized_cut
 
-DIFFUSION = (
-    20  # steps of the random walk on the neighbors whose probabilities spectral clustering compares
-)
+DIFFUSION = 20  # steps of the random walk whose probabilities spectral clustering compares
 
 
-class NeighborSpectral(ClusterMixin, BaseEstimator):
-    """Spectral clustering of the graph of nearest neighbors, which never has more parts than clusters.
+@dataclass(eq=False, repr=False)
+class NeighborSpectral(ClusterMixin, Parameters):
+    """Spectral clustering of the graph of nearest neighbors, with no more parts than clusters.
 
-    Own code instead of scikit-learn's, whose solver takes twenty times as long on such graphs. And k-means sees
-    twice as many eigenvectors as clusters: two digits that touch are often told apart by one beyond the k-th. Others
-    halve a long cluster, which shows: where the first k, or half as many more, give less than half the normalized
-    cut, their answer counts. Eigenvectors are weighted by their eigenvalue to the 20th power (diffusion maps), and
-    each point is scaled to length 1 (Ng, Jordan and Weiss).
+    It does not use scikit-learn's solver, which takes twenty times as long on such graphs. k-means
+    sees twice as many eigenvectors as clusters, because two digits that touch are often separated
+    only by one beyond the k-th. Some of these split a long cluster in two, which shows in the
+    normalized cut: where the first k eigenvectors, or 1.5 k, give less than half the cut, their
+    labels are taken. Eigenvectors are weighted by their eigenvalue to the 20th power (diffusion
+    maps), and each point is scaled to length 1 (Ng, Jordan and Weiss).
 
-    Rounds make clusters compact, and 10 neighbors then leave a graph in more parts than there
-    are clusters. Its first eigenvectors are an arbitrary choice among the parts, and a member that
-    was right turns to chance. So the number of neighbors doubles, three times at most, until there
-    are no more parts than clusters wanted.
+    Rounds make clusters compact, and a graph of 10 neighbors may then have more parts than there are
+    clusters. Its first eigenvectors would choose among the parts at random. So the number of
+    neighbors doubles, three times at most, until there are no more parts than clusters.
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        n_neighbors: int = 10,
-        n_components: int | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.n_clusters, self.n_neighbors, self.n_components = n_clusters, n_neighbors, n_components
-        self.random_state = random_state
+    n_clusters: Annotated[int, whole(at_least=1)] = 8
+    n_neighbors: Annotated[int, whole(at_least=1)] = 10
+    n_components: Annotated[int | None, whole(at_least=1) | NONE] = None
+    random_state: Annotated[int | None, whole(at_least=0) | NONE] = None
 
     def fit(self, X: np.ndarray, y: object = None) -> NeighborSpectral:
+        check_parameters(self)
         self.n_neighbors_ = min(self.n_neighbors, len(X) - 1)
-        most = min(8 * self.n_neighbors, len(X) - 1)  # beyond, the graph would fill the memory
+        most = min(8 * self.n_neighbors, len(X) - 1)  # more would need too much memory
         while True:
             graph = neighbor_graph(X, self.n_neighbors_)
             n_parts = connected_components(graph, directed=False)[0]
@@ -54,32 +51,32 @@ class NeighborSpectral(ClusterMixin, BaseEstimator):
             self.n_neighbors_ = min(2 * self.n_neighbors_, most)
         wanted = self.n_components or 2 * self.n_clusters
         vectors = leading_eigenvectors(graph, min(wanted, len(X)), self.random_state)
-        self.labels_ = self._of(vectors)
+        self.labels_ = self._clustered(vectors)
         if self.n_components is None:
-            fewer = [self._of(vectors[:, :n]) for n in (self.n_clusters, self.n_clusters * 3 // 2)]
+            sizes = self.n_clusters, self.n_clusters * 3 // 2
+            fewer = [self._clustered(vectors[:, :size]) for size in sizes]
             cut, *cuts = (normalized_cut(graph, labels) for labels in (self.labels_, *fewer))
             if min(cuts) < 0.5 * cut:
                 self.labels_ = fewer[int(np.argmin(cuts))]
         return self
 
-    def _of(self, vectors: np.ndarray) -> np.ndarray:
-        kmeans = KMeans(
-            self.n_clusters, n_init=30, random_state=self.random_state
-        )  # 30 cost a tenth of the neighbors
+    def _clustered(self, vectors: np.ndarray) -> np.ndarray:
+        """(n_points, n_components) -> (n_points,); 30 starts cost a tenth of finding the neighbors."""
+        kmeans = KMeans(self.n_clusters, n_init=30, random_state=self.random_state)
         return kmeans.fit_predict(of_length_one(vectors))
 
 
 def leading_eigenvectors(
     graph: Any, n_components: int, random_state: int | None = None
 ) -> np.ndarray:
-    """Those of D^-1/2 W D^-1/2 with the largest eigenvalues, weighted: (n_points, n_components), the largest first.
+    """Weighted eigenvectors of D^-1/2 W D^-1/2, the largest first: (n_points, n_components).
 
-    ``graph`` is W, symmetric and sparse. Each of its connected parts is solved by itself, because Lanczos
-    iterations miss eigenvalues that come more than once, and 1 comes once per part.
+    ``graph`` is W, symmetric and sparse. Each of its connected parts is solved by itself, because
+    Lanczos iterations miss repeated eigenvalues, and each part has the eigenvalue 1.
 
-    >>> graph = sp.csr_array(np.kron(np.eye(2), np.ones((2, 2))))       # two pairs
+    >>> graph = sp.csr_array(np.kron(np.eye(2), np.ones((2, 2))))  # two pairs
     >>> first, second, third, fourth = of_length_one(leading_eigenvectors(graph, 2))
-    >>> bool(np.allclose(first, second)), bool(np.allclose(third, fourth)), bool(abs(first @ third) < 1e-9)
+    >>> np.allclose(first, second), np.allclose(third, fourth), bool(abs(first @ third) < 1e-9)
     (True, True, True)
     """
     graph = sp.csr_array(graph)
@@ -89,12 +86,12 @@ def leading_eigenvectors(
     values, vectors = [], []
     for number in range(part.max() + 1):
         inside = np.flatnonzero(part == number)
-        own_values, own_vectors = largest_eigenpairs(
+        part_values, part_vectors = largest_eigenpairs(
             scaled[inside][:, inside], n_components, random_state
         )
-        values.append(own_values)
-        vectors.append(np.zeros((len(part), len(own_values))))
-        vectors[-1][inside] = own_vectors
+        values.append(part_values)
+        vectors.append(np.zeros((len(part), len(part_values))))
+        vectors[-1][inside] = part_vectors
     value, vector = np.concatenate(values), np.hstack(vectors)
     top = np.argsort(-value, kind="stable")[:n_components]
     return np.asarray(vector[:, top] * np.maximum(value[top], 0) ** DIFFUSION)
@@ -112,7 +109,7 @@ def of_length_one(points: np.ndarray) -> np.ndarray:
 def largest_eigenpairs(
     matrix: Any, wanted: int, random_state: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(wanted,) eigenvalues and (n, wanted) eigenvectors of a connected part, fewer if it is smaller."""
+    """(wanted,) eigenvalues, (n, wanted) eigenvectors of a connected part; fewer if it is smaller."""
     n = matrix.shape[0]
     if n <= max(4 * wanted, 500):
         values, vectors = np.linalg.eigh(matrix.toarray())
@@ -120,7 +117,7 @@ def largest_eigenpairs(
     settings = {"v0": np.random.default_rng(random_state).normal(size=n), "ncv": 4 * wanted}
     try:
         return eigsh(matrix, wanted, which="LA", maxiter=300, **settings)
-    except (
-        ArpackNoConvergence
-    ):  # eigenvalues crowd where clusters are long: invert around 1, slower and safe
+    except ArpackNoConvergence:
+        # Eigenvalues are close to each other where clusters are long. Inverting around 1 is slower
+        # but converges.
         return eigsh(matrix, wanted, sigma=1 + 1e-6, **settings)

@@ -14,7 +14,7 @@ import torch
 
 from deccs.clock import Clock
 from deccs.data.rows import Rows
-from deccs.data.sampling import draw_rows
+from deccs.data.sampling import draw_rows, sample_count
 from deccs.events import NOBODY, Listeners
 from deccs.members.agreement import average_agreement, member_weights, pairwise_agreement
 from deccs.members.default import Member
@@ -135,12 +135,7 @@ def is_stable(rounds: Sequence[Round], now: Round, tol: float | None) -> bool:
 
 def draw_sample(n_points: int, sample_size: int | float | str, seed: int) -> torch.Tensor:
     """Row numbers of a new sample, without replacement, in order."""
-    if isinstance(sample_size, str):
-        size = default_sample_size(n_points)
-    elif isinstance(sample_size, float):
-        size = max(2, round(sample_size * n_points))
-    else:
-        size = min(int(sample_size), n_points)
+    size = sample_count(sample_size, n_points, default_sample_size(n_points))
     return draw_rows(n_points, size, generator_for(seed, "sample"))
 
 
