@@ -81,7 +81,9 @@ class ConsensusClustering(Clusterer):
 
     RENAMED: ClassVar[dict[str, str]] = {"max_points": "sample_size"}
 
-    n_clusters: Annotated[int | None, whole(at_least=1) | NONE] = field(default=8, kw_only=False)
+    n_clusters: Annotated[int | None, whole(at_least=1) | NONE] = field(  # type: ignore[assignment]
+        default=8, kw_only=False
+    )
     members: Annotated[Sequence[Member] | None, ANY] = None
     function: Annotated[
         str | Callable[..., np.ndarray], CALLABLE | instance(str, words="the name of one")
