@@ -1,4 +1,4 @@
-"""What Section VI claims and numbers can check: each a function from the results to holds, does not, or pending."""
+"""Claims of Section VI that numbers can check: each is a function from results to findings."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from deccs_paper.records import Record
 from deccs_paper.results import Results, agreement_over_rounds, nmi_over_rounds
 from deccs_paper.settings import PAPER_TABLES
 
-HOLDS, FAILS, PENDING = "holds", "does not", "pending"
-SAME = 0.01  # the paper prints two digits
-STABLE = 0.02  # a curve that moves no further is called stable
+HOLDS, FAILS, PENDING = "holds", "does not hold", "pending"
+SAME = 0.01  # the paper has two digits
+STABLE = 0.02  # a curve that moves no more than this is stable
 CHANCE = 0.05  # NMI of a member that is no better than guessing
 ALIKE = f"means within {SAME} or the largest deviation"
 ALONE = "the paper shows MNIST alone"
@@ -40,7 +40,7 @@ SPECTRALNET = next(row for row in TABLES["table2"].rows if row.label == "Spectra
 
 @dataclass(frozen=True)
 class Finding:
-    """One data set (or one thing looked at) of a claim; ``holds`` is None while runs are missing."""
+    """A claim on one data set, or one part of it; ``holds`` is None while runs are missing."""
 
     about: str
     holds: bool | None
@@ -52,7 +52,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, what became of it, and the figures."""
+    """A claim, the rule it is judged by, and the findings."""
 
     claim: str
     rule: str
@@ -60,14 +60,14 @@ class Verdict:
 
     @property
     def status(self) -> str:
-        """One that does not hold settles it; else it is open as long as something is pending."""
+        """One finding that does not hold settles it; else it is pending while any finding is."""
         if any(finding.holds is False for finding in self.findings):
             return FAILS
         return PENDING if any(finding.holds is None for finding in self.findings) else HOLDS
 
     @property
     def how(self) -> str:
-        """The rule it was judged by; of one that does not hold everywhere, where it does.
+        """The rule, and how often the claim holds if it does not hold everywhere.
 
         >>> Verdict("DECCS is ahead", "by NMI", [Finding("mice", True, ""), Finding("synth", False, "")]).how
         'by NMI; holds in 1 of 2'
@@ -89,7 +89,7 @@ def mean(values: Sequence[float]) -> float | None:
 def compared(
     about: str, values: Mapping[str, Sequence[float]], holds: Callable[[list[float]], bool]
 ) -> Finding:
-    """The mean of each with its number of runs, and whether it holds of them if none is without."""
+    """The mean of each with its number of runs, and whether the claim holds if all have runs."""
     means = [float(np.mean(runs)) for runs in values.values() if runs]
     words = ", ".join(
         f"{name} {f'{np.mean(runs):.3f} (n {len(runs)})' if runs else PENDING}"
@@ -105,14 +105,14 @@ def scores_of(
 
 
 def agreement_rises(results: Results) -> list[Finding]:
-    found = []
+    findings = []
     for dataset in STUDIED:
         values = {
             f"{value:g}": [agreement_over_rounds(record)[-1] for record in results.ok(row, dataset)]
             for value, row in zip(LAMBDAS, LAMBDA_ROWS[0], strict=True)
         }
-        found.append(compared(dataset, values, rising))
-    return found
+        findings.append(compared(dataset, values, rising))
+    return findings
 
 
 def rising(values: Sequence[float]) -> bool:
@@ -125,15 +125,15 @@ def rising(values: Sequence[float]) -> bool:
 
 
 def nmi_falls(results: Results) -> list[Finding]:
-    found = []
+    findings = []
     for rec, rows in LAMBDA_ROWS.items():
         for dataset in STUDIED:
             values = {
                 f"{value:g}": results.scores(row, dataset)
                 for value, row in zip(LAMBDAS, rows, strict=True)
             }
-            found.append(compared(f"{dataset}, lambda_rec = {rec}", values, falls))
-    return found
+            findings.append(compared(f"{dataset}, lambda_rec = {rec}", values, falls))
+    return findings
 
 
 def falls(values: Sequence[float]) -> bool:
@@ -145,14 +145,14 @@ def falls(values: Sequence[float]) -> bool:
 
 
 def together_beat_alone(results: Results) -> list[Finding]:
-    found = []
+    findings = []
     for rec, words in (("", "without rec"), (" + rec", "with rec")):
         for dataset in ALL:
             rows = [ablation(f"{terms}{rec}") for terms in ("cons", "CE", "cons + CE")]
-            found.append(
+            findings.append(
                 compared(f"{dataset}, {words}", scores_of(results, rows, dataset), last_is_best)
             )
-    return found
+    return findings
 
 
 def both_are_best(results: Results) -> list[Finding]:
@@ -205,10 +205,10 @@ def rises(
     ends_of: Callable[[list[Record]], Mapping[str, tuple[float, float]]],
 ) -> Callable[[Results], list[Finding]]:
     def check(results: Results) -> list[Finding]:
-        found = {dataset: results.ok(DECCS_ROW, dataset) for dataset in ALL}
+        by_dataset = {dataset: results.ok(DECCS_ROW, dataset) for dataset in ALL}
         return [
             risen(dataset, ends_of(runs), len(runs)) if runs else Finding(dataset, None, PENDING)
-            for dataset, runs in found.items()
+            for dataset, runs in by_dataset.items()
         ]
 
     return check
@@ -217,7 +217,7 @@ def rises(
 def risen(about: str, ends: Mapping[str, tuple[float, float]], n_runs: int) -> Finding:
     """
     >>> str(risen("mice", {"agreement": (0.5, 0.9), "NMI": (0.5, 0.4)}, 3))
-    'mice: does not (agreement 0.500 to 0.900, NMI 0.500 to 0.400, n 3)'
+    'mice: does not hold (agreement 0.500 to 0.900, NMI 0.500 to 0.400, n 3)'
     """
     words = ", ".join(f"{name} {first:.3f} to {last:.3f}" for name, (first, last) in ends.items())
     return Finding(
@@ -235,7 +235,7 @@ def curve_ends(runs: list[Record]) -> dict[str, tuple[float, float]]:
 
 
 def member_ends(runs: list[Record]) -> dict[str, tuple[float, float]]:
-    """The mean NMI of each member in round 0 and in the last, over the runs that have it in both."""
+    """The mean NMI of each member in round 0 and in the last, over runs that have it in both."""
     pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for record in runs:
         first, last = (record["rounds"][place]["members"] for place in (0, -1))
@@ -268,7 +268,7 @@ def nmi_stable(results: Results) -> list[Finding]:
 def stable_from(
     results: Results, dataset: str, first: int, values: Callable[[Record], list[float]]
 ) -> Finding:
-    """Whether the mean curve over the runs moves no more."""
+    """Whether the mean curve over the runs is stable from this round on."""
     runs = [values(record) for record in results.ok(DECCS_ROW, dataset)]
     if not runs:
         return Finding(dataset, None, PENDING)
@@ -282,17 +282,17 @@ stable = partial(spread_within, most=STABLE)
 def moves(first: int, rest: Sequence[float]) -> str:
     """
     >>> moves(8, [0.9, 0.91, 0.89])
-    'round 8: 0.900, from there on 0.890 to 0.910'
+    'round 8: 0.900, after that 0.890 to 0.910'
     """
-    return f"round {first}: {rest[0]:.3f}, from there on {min(rest):.3f} to {max(rest):.3f}"
+    return f"round {first}: {rest[0]:.3f}, after that {min(rest):.3f} to {max(rest):.3f}"
 
 
 def autoencoder_helps(results: Results) -> list[Finding]:
-    found = []
+    findings = []
     for method in CLASSICAL:
         rows = [Row(name, name) for name in (method, f"AE+{method}")]
-        found.append(compared(method, scores_of(results, rows, "mice"), last_is_best))
-    return found
+        findings.append(compared(method, scores_of(results, rows, "mice"), last_is_best))
+    return findings
 
 
 def ahead_of_all(datasets: Sequence[str]) -> Callable[[Results], list[Finding]]:
@@ -303,32 +303,31 @@ def ahead_of_all(datasets: Sequence[str]) -> Callable[[Results], list[Finding]]:
 
 
 def ahead_of(results: Results, rivals: Sequence[Row], dataset: str) -> Finding:
-    """DECCS against the best of its rivals; those to come can still change it."""
+    """DECCS against the best of its rivals; pending ones can still change it."""
     known = {
         label: values for label, values in scores_of(results, rivals, dataset).items() if values
     }
     if not known:
         return Finding(dataset, None, PENDING)
     best = max(known, key=lambda label: np.mean(known[label]))
-    to_come = [
-        row.label for row in rivals if row.label not in known and not applies_not(row, dataset)
-    ]
-    found = compared(
+    pending = [row.label for row in rivals if row.label not in known and applicable(row, dataset)]
+    finding = compared(
         dataset,
         {best: known[best], DECCS_ROW.label: results.scores(DECCS_ROW, dataset)},
         last_is_best,
     )
-    if not to_come:
-        return found
-    return Finding(
-        dataset,
-        None if found.holds else found.holds,
-        f"{found.figures}; to come: {', '.join(to_come)}",
+    if not pending:
+        return finding
+    return replace(
+        finding,
+        holds=None if finding.holds else finding.holds,
+        figures=f"{finding.figures}; pending: {', '.join(pending)}",
     )
 
 
-def applies_not(row: Row, dataset: str) -> bool:
-    return Cell(row, dataset, 0).reason.startswith("n.a.")
+def applicable(row: Row, dataset: str) -> bool:
+    """Whether a method can be run on a data set."""
+    return not Cell(row, dataset, 0).reason.startswith("n.a.")
 
 
 def ahead_of_concurl(results: Results) -> list[Finding]:
@@ -339,19 +338,19 @@ def ahead_of_concurl(results: Results) -> list[Finding]:
 
 
 def only_spectralnet_ahead(results: Results) -> list[Finding]:
-    """Of the rows that the paper prints for MNIST."""
+    """Among the rows for which the paper has a number on MNIST."""
     printed = PAPER_TABLES["table2"]
     others = [
         row
         for row in TABLES["table2"].rows[1:]
         if row != SPECTRALNET and printed[row.label].get("mnist")
     ]
-    found = ahead_of(results, others, "mnist")
+    finding = ahead_of(results, others, "mnist")
     return [
         compared(
             "SpectralNet ahead", scores_of(results, [DECCS_ROW, SPECTRALNET], "mnist"), last_is_best
         ),
-        Finding("no other ahead", found.holds, found.figures),
+        replace(finding, about="no other ahead"),
     ]
 
 
@@ -366,7 +365,7 @@ def ahead_of_spectralnet_by_ari(results: Results) -> list[Finding]:
 
 
 def har_improves_most(results: Results) -> list[Finding]:
-    """DECCS less the best other, data set by data set."""
+    """The lead of DECCS over the best other method, by data set."""
     leads = {
         name: lead(results, name)
         for name in (*(name for name in ALL if name not in ("synth", "har")), "har")
@@ -381,24 +380,25 @@ def har_improves_most(results: Results) -> list[Finding]:
 
 
 def lead(results: Results, dataset: str) -> float | None:
-    """How far the mean of DECCS is ahead of the best other's; nothing while rows are to come."""
-    rivals = [row for row in TABLES["table2"].rows[1:] if not applies_not(row, dataset)]
+    """The mean of DECCS minus that of the best other method; None while rows are pending."""
+    rivals = [row for row in TABLES["table2"].rows[1:] if applicable(row, dataset)]
     means = [mean(values) for values in scores_of(results, [DECCS_ROW, *rivals], dataset).values()]
     known = [value for value in means if value is not None]
     return known[0] - max(known[1:]) if len(known) == len(means) else None
 
 
 def half_at_chance(results: Results) -> list[Finding]:
-    """The runs that begin as the paper's does, and whether all members are right in the end of each."""
-    found = results.ok(DECCS_ROW, "nonlinear")
-    if not found:
+    """Whether all members are right at the end of those runs that start like the paper's."""
+    runs = results.ok(DECCS_ROW, "nonlinear")
+    if not runs:
         return [Finding("nonlinear", None, PENDING)]
-    begun = [
-        record for record in found if is_half_at_chance(nmi_of(record["rounds"][0]["members"]))
-    ]
-    solved = [record for record in begun if all_right(nmi_of(record["members"]))]
-    words = f"half at chance in {len(begun)} of {len(found)} runs, all right in the end in {len(solved)} of these"
-    return [Finding("nonlinear", bool(begun) and len(solved) == len(begun), words)]
+    alike = [record for record in runs if is_half_at_chance(nmi_of(record["rounds"][0]["members"]))]
+    solved = [record for record in alike if all_right(nmi_of(record["members"]))]
+    words = (
+        f"half of the members at chance in {len(alike)} of {len(runs)} runs, "
+        f"all right at the end in {len(solved)} of these"
+    )
+    return [Finding("nonlinear", bool(alike) and len(solved) == len(alike), words)]
 
 
 def nmi_of(members: Mapping[str, Any]) -> list[float]:
@@ -406,7 +406,7 @@ def nmi_of(members: Mapping[str, Any]) -> list[float]:
 
 
 def is_half_at_chance(values: Sequence[float]) -> bool:
-    """The others are right: where all guess, there is nothing to agree on.
+    """Half of the members guess, the others are right: if all guess, there is nothing to agree on.
 
     >>> is_half_at_chance([0.01, 1, 1, 0.02]), is_half_at_chance([0.01, 1, 1, 0.4]), is_half_at_chance([0, 0])
     (True, False, False)
@@ -423,12 +423,12 @@ def all_right(values: Sequence[float]) -> bool:
 CLAIMS: list[tuple[str, str, Callable[[Results], list[Finding]]]] = [
     (
         "Agreement rises with lambda_cons (lambda_rec = 0)",
-        f"last round's agreement, no step down by more than {SAME}, the last above the first; {ALONE}",
+        f"agreement in the last round: no step down by more than {SAME}, the last above the first; {ALONE}",
         agreement_rises,
     ),
     (
         "NMI falls at very high lambda_cons",
-        f"at 100 more than {SAME} below the best of the others; {ALONE}",
+        f"at 100 more than {SAME} below the best other weight; {ALONE}",
         nmi_falls,
     ),
     (
@@ -445,16 +445,16 @@ CLAIMS: list[tuple[str, str, Callable[[Results], list[Finding]]]] = [
     ("The sampling ratio has no effect", f"{ALIKE}; {ALONE}", no_effect("study-sample-size")),
     (
         "Agreement and NMI rise over the rounds",
-        "mean curves, round 0 and the last",
+        "mean curves, in round 0 and in the last",
         rises(curve_ends),
     ),
     (
         "The performance of every member rises",
-        "mean NMI on the sample, round 0 and the last",
+        "mean NMI on the sample, in round 0 and in the last",
         rises(member_ends),
     ),
     (
-        "Agreement is stable from round 8 on, but on MICE",
+        "Agreement is stable from round 8 on, except on MICE",
         f"the mean curve moves by at most {STABLE}; MICE, the paper's exception, is not judged",
         agreement_stable,
     ),
@@ -466,7 +466,7 @@ CLAIMS: list[tuple[str, str, Callable[[Results], list[Finding]]]] = [
     ("The autoencoder helps every consensus method on MICE", "by mean NMI", autoencoder_helps),
     (
         "DECCS is clearly ahead of the next best on SYNTH, MICE and HAR",
-        "by mean NMI; how clearly, says the test below Table II",
+        "by mean NMI; for how clearly, see the test below Table II",
         ahead_of_all(("synth", "mice", "har")),
     ),
     ("DECCS is ahead of all others on USPS", "by mean NMI", ahead_of_all(("usps",))),
@@ -477,10 +477,10 @@ CLAIMS: list[tuple[str, str, Callable[[Results], list[Finding]]]] = [
     ),
     (
         "On MNIST only SpectralNet is ahead of DECCS",
-        "by mean NMI, of the rows printed for MNIST",
+        "by mean NMI, among the rows the paper has for MNIST",
         only_spectralnet_ahead,
     ),
-    ("DECCS is like SpectralNet on PENDIGITS by NMI", ALIKE, like_spectralnet),
+    ("DECCS and SpectralNet are alike on PENDIGITS by NMI", ALIKE, like_spectralnet),
     (
         "DECCS is ahead of SpectralNet on PENDIGITS by ARI",
         "by mean ARI",
@@ -488,15 +488,15 @@ CLAIMS: list[tuple[str, str, Callable[[Results], list[Finding]]]] = [
     ),
     ("DECCS is ahead of ConCURL on all image sets", "by mean NMI", ahead_of_concurl),
     (
-        "Two not linearly separable clusters are found though half of the members are at chance",
-        f"NMI of a member at chance: at most {CHANCE}; of the others, and of all in the end, above {1 - SAME}",
+        "Two clusters that are not linearly separable are found although half of the members are at chance",
+        f"NMI of a member at chance: at most {CHANCE}; of the others, and of all at the end, above {1 - SAME}",
         half_at_chance,
     ),
 ]
 
 
 def of_a_part(results: Results, finding: Finding) -> Finding:
-    """Says so where a data set was there only in part."""
+    """Adds a note where only a part of the data set was available."""
     dataset = finding.about.split(",")[0]
     if not results.part(dataset):
         return finding
@@ -514,9 +514,9 @@ def check_all(results: Results) -> list[Verdict]:
 
 
 def in_words(verdicts: Sequence[Verdict]) -> str:
-    """A line a claim, and below it one for each data set."""
+    """One line per claim, and below it one per finding."""
     lines = []
     for verdict in verdicts:
-        lines.append(f"{verdict.status:8}  {verdict.claim} ({verdict.how})")
-        lines += [f"{'':10}{finding}" for finding in verdict.findings]
+        lines.append(f"{verdict.status:13}  {verdict.claim} ({verdict.how})")
+        lines += [f"{'':15}{finding}" for finding in verdict.findings]
     return "\n".join(lines)

@@ -118,7 +118,7 @@ def benchmark(
             "--set",
             metavar="NAME=VALUE",
             show_default=False,
-            help="Change a setting, such as rounds__n_rounds=5. May be repeated.",
+            help="Change a setting, such as rounds.n_rounds=5. May be repeated.",
         ),
     ] = None,
     experiment: Annotated[

@@ -1,4 +1,4 @@
-"""The paper's experiments as data: which methods, settings and data sets, how often. The runner knows none of it."""
+"""The paper's experiments as data: methods, settings, data sets, and how many runs of each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from deccs_paper.record_names import record_name
 from deccs_paper.runner import Run
 from deccs_paper.settings import METHODS, PAPER, RUN_FOR, TOYS
 
@@ -38,12 +39,13 @@ class Experiment:
 
 
 def named(changes: Mapping[str, Any]) -> str:
-    """
-    >>> named({"n_init": 1, "lambda_rec": 0.0}), named({})
+    """What was changed, in the words of the records.
+
+    >>> named({"rounds__n_init": 1, "rounds__lambda_rec": 0.0}), named({})
     ('lambda_rec=0, n_init=1', 'default')
     """
     words = {
-        name: f"{value:g}" if isinstance(value, int | float) else f"{value}"
+        record_name(name): f"{value:g}" if isinstance(value, int | float) else f"{value}"
         for name, value in changes.items()
     }
     return ", ".join(f"{name}={word}" for name, word in sorted(words.items())) or DEFAULT
@@ -51,7 +53,7 @@ def named(changes: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Cell:
-    """One row on one data set: where its runs are in the records, how many there shall be."""
+    """One row on one data set: the name of its runs in the records, and how many there should be."""
 
     row: Row
     dataset: str
@@ -59,11 +61,11 @@ class Cell:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """Those that are none on this data set left out: lambda_cons = 0.1 is the default on images."""
+        """Without those that are the default for this data set: lambda_cons = 0.1 is that of images."""
         method = RUN_FOR.get(self.row.method)
         if not self.row.changes or method is None:
             return dict(self.row.changes)
-        default = METHODS[method].build(self.dataset).get_params(deep=False)
+        default = METHODS[method].build(self.dataset).get_params(deep=True)
         return {
             name: value
             for name, value in self.row.changes.items()
@@ -72,9 +74,10 @@ class Cell:
 
     @property
     def experiment(self) -> str:
-        """The name of the records: what was changed. Tables and figures share the runs that are the same.
+        """The name of the records: what was changed. Tables and figures share runs that are the same.
 
-        >>> Cell(Row("", "DECCS", {"lambda_cons": 0.1, "lambda_rec": 0.0}), "usps", 1).experiment
+        >>> weights = {"rounds__lambda_cons": 0.1, "rounds__lambda_rec": 0.0}
+        >>> Cell(Row("", "DECCS", weights), "usps", 1).experiment
         'lambda_rec=0'
         """
         return named(self.changes)
@@ -97,9 +100,9 @@ class Cell:
 
 
 def seeds_for(row: Row, dataset: str) -> int:
-    """How often: the paper has ten runs of everything, on another machine.
+    """How many runs; the paper has ten of everything.
 
-    >>> seeds_for(Row("", "DEC"), "usps"), seeds_for(Row("", "DECCS", {"lambda_rec": 0}), "mnist")
+    >>> seeds_for(Row("", "DEC"), "usps"), seeds_for(Row("", "DECCS", NO_REC), "mnist")
     (3, 1)
     """
     if dataset in LARGE:
@@ -118,20 +121,20 @@ OTHERS = (
     *rows_of("consensus on the autoencoder", *(f"AE+{name}" for name in CLASSICAL)),
     *rows_of("deep", *DEEP),
 )
-NO_REC = {"lambda_rec": 0.0}
+NO_REC = {"rounds__lambda_rec": 0.0}
 DECCS_ROW = Row("DECCS", "DECCS", group="DECCS")
 PRINTED_ONLY = rows_of("deep", "IEC", "AGAE")
 ALL = tuple(PAPER)
 
-# Table I: what is off has weight 0.
-OFF = {"cons": {"lambda_cons": 0.0}, "CE": {"lambda_ce": 0.0}, "rec": NO_REC}
+# Table I: a term that is left out has weight 0.
+OFF = {"cons": {"rounds__lambda_cons": 0.0}, "CE": {"rounds__lambda_ce": 0.0}, "rec": NO_REC}
 COMBINATIONS = ("cons", "CE", "rec", "cons + rec", "CE + rec", "cons + CE", "cons + CE + rec")
 
 
 def ablation(label: str) -> Row:
     """
     >>> ablation("cons + CE").changes
-    {'lambda_rec': 0.0}
+    {'rounds__lambda_rec': 0.0}
     """
     on = label.split(" + ")
     changes = {
@@ -146,7 +149,7 @@ LAMBDA_ROWS = {
         Row(
             f"lambda_cons = {value:g}, lambda_rec = {rec}",
             "DECCS",
-            {"lambda_cons": value} | (NO_REC if rec == 0 else {}),
+            {"rounds__lambda_cons": value} | (NO_REC if rec == 0 else {}),
             group=f"lambda_rec = {rec}",
         )
         for value in LAMBDAS
@@ -156,13 +159,13 @@ LAMBDA_ROWS = {
 RATIOS = (0.02, 0.04, 0.06, 0.08)
 
 CHOSEN_WITHOUT = (
-    "The paper chose dimension, version and ensemble size of RP+EM and RP+FCM by the NMI with the truth; "
-    "here all is chosen without. IEC and AGAE: the paper took its figures from their papers."
+    "The paper chose dimension, version and ensemble size of RP+EM and RP+FCM by the NMI with the true "
+    "classes; here they are chosen without them. The paper took its numbers for IEC and AGAE from their papers."
 )
 
 TRAINING = (
-    "DECCS and the deep methods are trained far shorter than in the paper, and the defaults were found by "
-    "trial on these data sets (docs/method.md, docs/deep.md)."
+    "DECCS and the deep methods are trained for far fewer steps than in the paper, and the defaults were "
+    "tuned on these same data sets (docs/method.md, docs/deep.md)."
 )
 
 TABLES: dict[str, Experiment] = {
@@ -188,7 +191,7 @@ TABLES: dict[str, Experiment] = {
         note=TRAINING,
     ),
     "accuracy": Experiment(
-        "Accuracy of the same runs, which the paper does not print",
+        "Accuracy of the same runs, which the paper does not report",
         (DECCS_ROW, *OTHERS, *PRINTED_ONLY),
         ALL,
         score="accuracy",
@@ -201,15 +204,15 @@ TABLES: dict[str, Experiment] = {
         ),
         STUDIED,
         head="Ensemble",
-        note="The paper: 0.87 on MNIST throughout, for 4, 8 and what it counts as 16; "
-        "its Table II has 0.88 there.",
+        note="The paper has 0.87 on MNIST throughout, for 4, 8 and what it counts as 16 members; "
+        "its Table II has 0.88.",
     ),
     "study-sample-size": Experiment(
         "Sampling ratio (NMI)",
-        tuple(Row(f"{ratio:g}", "DECCS", {"sample_size": ratio}) for ratio in RATIOS),
+        tuple(Row(f"{ratio:g}", "DECCS", {"rounds__sample_size": ratio}) for ratio in RATIOS),
         STUDIED,
         head="Ratio",
-        note="The paper: 0.87 on MNIST throughout. 0.02 of the points are 220 on PENDIGITS, 186 on "
+        note="The paper has 0.87 on MNIST throughout. A share of 0.02 is 220 points on PENDIGITS, 186 on "
         "USPS and 1,400 on MNIST.",
     ),
     "study-lambda": Experiment(
@@ -217,11 +220,11 @@ TABLES: dict[str, Experiment] = {
         LAMBDA_ROWS[0] + LAMBDA_ROWS[1],
         STUDIED,
         head="Weights",
-        note="The paper draws this for MNIST (Fig. 7) and prints no numbers.",
+        note="The paper shows a curve for MNIST (Fig. 7) and no numbers.",
     ),
 }
 
-# What the figures need of the records; all but 7 and 8 are drawn from fits of their own.
+# The figures with the runs they need; all but 7 and 8 are drawn from fits of their own.
 FIGURES: dict[str, Experiment] = {
     "fig1": Experiment("Figure 1: SYNTH, from the data to the consensus representation", (), ()),
     "fig2": Experiment(
@@ -249,7 +252,7 @@ EXPERIMENTS = TABLES | FIGURES
 
 
 def cells(experiment: Experiment, n_seeds: int | None = None) -> Iterator[Cell]:
-    """Row by row; ``n_seeds`` in place of our own number of runs."""
+    """Row by row; ``n_seeds`` overrides the usual number of runs."""
     for row in experiment.rows:
         for dataset in experiment.datasets:
             yield Cell(row, dataset, seeds_for(row, dataset) if n_seeds is None else n_seeds)
@@ -258,7 +261,7 @@ def cells(experiment: Experiment, n_seeds: int | None = None) -> Iterator[Cell]:
 def narrowed(
     experiment: Experiment, datasets: Sequence[str] | None, methods: Sequence[str] | None
 ) -> Experiment:
-    """Only these data sets, and of the rows those whose label or method is named."""
+    """Only these data sets, and only the rows with one of these labels or methods."""
     rows = (
         experiment.rows
         if methods is None
@@ -274,10 +277,10 @@ def narrowed(
 
 def runs_of(experiments: Mapping[str, Experiment], n_seeds: int | None = None) -> list[Run]:
     """All runs, first seeds first, so that the tables fill evenly."""
-    found = [
+    runs = [
         run
         for experiment in experiments.values()
         for cell in cells(experiment, n_seeds)
         for run in cell.runs()
     ]
-    return sorted(found, key=lambda run: run.repetition)
+    return sorted(runs, key=lambda run: run.repetition)

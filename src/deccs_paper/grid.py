@@ -1,4 +1,4 @@
-"""Many runs: which are missing, how long they will take, running them with a line in the records for each."""
+"""Many runs: which ones are missing, how long they will take, and running them."""
 
 from __future__ import annotations
 
@@ -21,30 +21,32 @@ from deccs_paper.records import Record
 from deccs_paper.runner import Run, headers
 from deccs_paper.settings import METHODS, RUN_FOR
 
+Place = tuple[str, str, str, int]  # experiment, method, data set, repetition
+
 
 def counts(record: Record, *, failed_too: bool = True) -> bool:
-    """Whether a run has ended and nothing that changes its result has come since; a stopped one has not ended."""
+    """Whether a run has ended, and its method has not changed since; a stopped one has not ended."""
     method = RUN_FOR.get(record["method"])
     current = method is None or record.get("recipe", 0) >= METHODS[method].recipe
     return current and (record["status"] == "ok" or (failed_too and record["status"] == "failed"))
 
 
 class Known:
-    """The runs that have a record. One that failed has, unless ``again`` asks for it once more.
+    """The runs that have a record; with ``again`` those that failed do not count.
 
-    A record of fewer or more points than a run would have now is of another data set: KMNIST is published in part.
+    A record with another number of points than a run would have now belongs to another data set:
+    KMNIST is published in part.
     """
 
-    def __init__(self, there: Iterable[Record], *, again: bool = False) -> None:
-        there = list(there)
-        self.places: dict[tuple[str, str, str, int], list[Record]] = defaultdict(list)
+    def __init__(self, known: Iterable[Record], *, again: bool = False) -> None:
+        known = list(known)
+        self.places: dict[Place, list[Record]] = defaultdict(list)
         self.points = {
-            name: points_at_hand(name) for name in {record["dataset"] for record in there}
+            name: points_at_hand(name) for name in {record["dataset"] for record in known}
         }
-        self.of_other_size: dict[
-            str, int
-        ] = {}  # data set -> points of records that do not count here
-        for record in there:
+        # data set -> number of points of the records that do not count
+        self.of_other_size: dict[str, int] = {}
+        for record in known:
             name = record["dataset"]
             n = record.get("n", self.points[name])
             if n != self.points[name]:
@@ -56,12 +58,12 @@ class Known:
         return any(records.same_run(record, header) for record in self.places[place(header)])
 
 
-def place(record: Record) -> tuple[str, str, str, int]:
+def place(record: Record) -> Place:
     return record["experiment"], record["method"], record["dataset"], record["repetition"]
 
 
 def missing(wanted: Iterable[Run], known: Known) -> list[Run]:
-    """The runs that lack a record, each once."""
+    """The runs without a record, each once."""
     once = {(run.experiment, run.method, run.dataset, run.repetition): run for run in wanted}
     return [run for run in once.values() if not all(known.has(header) for header in headers(run))]
 
@@ -69,13 +71,11 @@ def missing(wanted: Iterable[Run], known: Known) -> list[Run]:
 class Expected:
     """How long a run takes, from earlier ones of the same method and data set; more points take longer."""
 
-    def __init__(
-        self, there: Iterable[Record], points_here: Mapping[str, int] | None = None
-    ) -> None:
-        self.points_here = points_here or {}
+    def __init__(self, earlier: Iterable[Record], points: Mapping[str, int] | None = None) -> None:
+        self.points_now = points or {}
         self.seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
-        self.points: dict[str, int] = {}  # of the runs: KMNIST may be there in part
-        for record in there:
+        self.points: dict[str, int] = {}  # of the earlier runs: KMNIST may be there in part
+        for record in earlier:
             self.add(record)
 
     def add(self, record: Record) -> None:
@@ -86,8 +86,8 @@ class Expected:
             self.points[record["dataset"]] = record.get("n", n_points(record["dataset"]))
 
     def of(self, method: str, dataset: str) -> float | None:
-        """Median seconds; without a run on this data set, of the next larger one or, by size, of the largest."""
-        size = self.points_here.get(dataset, self.points.get(dataset, n_points(dataset)))
+        """Median seconds of the runs on this data set, else on the next larger one, else on the largest by size."""
+        size = self.points_now.get(dataset, self.points.get(dataset, n_points(dataset)))
         if (method, dataset) in self.seconds:
             return statistics.median(self.seconds[method, dataset]) * max(
                 1.0, size / self.points[dataset]
@@ -103,16 +103,15 @@ class Expected:
         return known[max(known)] * size / max(known) if known else None
 
     def words(self, runs: Sequence[Run], jobs: int) -> str:
-        """How long they take, ``jobs`` at the same time: "some 5 min, 2 of unknown length"."""
-        found = [self.of(run.method, run.dataset) for run in runs]
-        known = [seconds for seconds in found if seconds is not None]
-        n_unknown = len(found) - len(known)
-        return ", ".join(
-            [
-                *([f"some {duration(sum(known) / jobs)}"] if known else []),
-                *([f"{n_unknown} of unknown length"] if n_unknown else []),
-            ]
-        )
+        """How long they take, ``jobs`` at the same time: "about 5 min, 2 of unknown length"."""
+        seconds = [self.of(run.method, run.dataset) for run in runs]
+        known = [value for value in seconds if value is not None]
+        words = []
+        if known:
+            words.append(f"about {duration(sum(known) / jobs)}")
+        if len(known) < len(seconds):
+            words.append(f"{len(seconds) - len(known)} of unknown length")
+        return ", ".join(words)
 
 
 def n_points(dataset: str) -> int:
@@ -120,7 +119,7 @@ def n_points(dataset: str) -> int:
 
 
 def points_at_hand(dataset: str) -> int:
-    """How many a run would have: those of the file that is there, else of the public source."""
+    """How many points a run would have: those of the local file, else of the public source."""
     path = file_at_hand(dataset) if dataset in SOURCES else None
     if path is None:
         return n_points(dataset)
@@ -141,7 +140,7 @@ def duration(seconds: float) -> str:
 
 
 def summary(record: Record) -> str:
-    """What came of a run, in a line."""
+    """The result of a run in one line."""
     if record["status"] != "ok":
         return f"{record['status']}: {record.get('error', '')}"
     values = record["scores"]
@@ -155,7 +154,7 @@ def summary(record: Record) -> str:
     )
 
 
-def carry_out_missing(
+def run_missing(
     runs: Sequence[Run],
     read: Callable[[], list[Record]],
     out: Path,
@@ -166,15 +165,16 @@ def carry_out_missing(
     again: bool = False,
     earlier: Sequence[Record] = (),
 ) -> None:
-    """Run what ``read`` has no record of, a line in ``out`` for each when it ends.
+    """Run everything ``read`` has no record of, and append a line to ``out`` whenever a run ends.
 
-    ``earlier`` runs do not count, but tell how long one takes. Ctrl-C leaves a line "stopped" for those under way.
+    ``earlier`` runs do not count, but tell how long one takes. Ctrl-C leaves a line "stopped" for
+    those in progress.
     """
-    with records.alone_with(out):
+    with records.locked(out):
         records.mend(out)
-        there = read()
-        known = Known(there, again=again)
-        expected = Expected([*earlier, *there], known.points)
+        present = read()
+        known = Known(present, again=again)
+        expected = Expected([*earlier, *present], known.points)
         waiting = missing(runs, known)
         time = f": {expected.words(waiting, workers.jobs)}" if waiting else ""
         console.print(f"{len(waiting)} runs to do{time}.", highlight=False)
@@ -187,12 +187,12 @@ def carry_out_missing(
         if any(run.how.functions for run in waiting):
             required_kahypar()  # without it every consensus function of a run would fail
         for name in dict.fromkeys(run.dataset for run in waiting if run.dataset in SOURCES):
-            located(name)  # what cannot be had is told now, and is no failure of a run
+            located(name)  # data that cannot be had is an error now, not a run that fails
         with workers, Display(len(waiting), console) as display:
-            work_off(waiting, known, expected, out, workers, tell, display)
+            run_all(waiting, known, expected, out, workers, tell, display)
 
 
-def work_off(
+def run_all(
     waiting: list[Run],
     known: Known,
     expected: Expected,
@@ -202,30 +202,28 @@ def work_off(
     display: Display,
 ) -> None:
     try:
-        while waiting or workers.under_way:
+        while waiting or workers.in_progress:
             workers.start_next(waiting)
-            under_way = [worker.run for worker in workers.under_way.values()]
-            display.show(under_way, expected.words([*waiting, *under_way], workers.jobs))
-            for found in workers.ended():
-                for record in (
-                    {"n": points_at_hand(one["dataset"])} | one for one in found
-                ):  # a failed one has none
-                    if not known.has(
-                        record
-                    ):  # a crash may have kept a part of an ensemble's records
+            running = [worker.run for worker in workers.in_progress.values()]
+            display.show(running, expected.words([*waiting, *running], workers.jobs))
+            for made in workers.ended():
+                for one in made:
+                    record = {"n": points_at_hand(one["dataset"])} | one  # a failed run has no n
+                    # A crash may have kept a part of an ensemble's records.
+                    if not known.has(record):
                         records.append(out, record)
                         expected.add(record)
                         tell(record)
                 display.advance()
     except KeyboardInterrupt:
-        for worker in workers.under_way.values():
+        for worker in workers.in_progress.values():
             for header in headers(worker.run):
                 records.append(out, header | {"status": "stopped"})
         raise
 
 
 class Display:
-    """Runs done and time left over the whole grid; silent where nobody watches, for each run has its line."""
+    """Runs done and time left over the whole grid; only in a terminal, since each run has its line anyway."""
 
     def __init__(self, n_runs: int, console: Console) -> None:
         self.progress = Progress(
@@ -247,9 +245,9 @@ class Display:
     def __exit__(self, *error: object) -> None:
         self.progress.stop()
 
-    def show(self, under_way: Sequence[Run], left: str) -> None:
-        """What is under way, and how long all that is left will take."""
-        words = ", ".join(f"{run.method} {run.dataset} {run.repetition}" for run in under_way)
+    def show(self, running: Sequence[Run], left: str) -> None:
+        """What is in progress, and how long the rest will take."""
+        words = ", ".join(f"{run.method} {run.dataset} {run.repetition}" for run in running)
         self.progress.update(self.task, description=words, left=f"{left} left")
 
     def advance(self) -> None:

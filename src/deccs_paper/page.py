@@ -1,4 +1,4 @@
-"""One HTML page that needs nothing else: tables, claims, figures and where the numbers come from."""
+"""One self-contained HTML page: tables, claims, figures and where the numbers come from."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from deccs_paper.settings import PAPER_TABLES
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure of the page: the picture as PNG, or why there is none, and what its numbers say."""
+    """A figure on the page: the picture as PNG, or why there is none, and the claims it checks."""
 
     name: str
     png: bytes | None
@@ -56,7 +56,7 @@ class Page:
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>DECCS: the paper rerun</title>'
             f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>'
             f"<body><h1>Deep Clustering With Consensus Representations, rerun</h1>"
-            f"<p>Our numbers beside those the paper prints, from records of single runs. {TRAINING}</p>"
+            f"<p>Our numbers next to those of the paper, from records of single runs. {TRAINING}</p>"
             f"{self.facts()}"
             f'<nav aria-label="Parts"><ul>{links}</ul></nav><main>{body}</main></body></html>\n'
         )
@@ -121,7 +121,7 @@ class Page:
         ]
 
     def figure_parts(self) -> list[tuple[str, str, str]]:
-        found = []
+        parts = []
         for drawn in self.figures:
             about = FIGURES[drawn.name]
             picture = f"<p class=note>{escape(drawn.reason)}</p>"
@@ -133,18 +133,18 @@ class Page:
                 "</li>"
                 for claim in drawn.claims
             )
-            found.append(
+            parts.append(
                 (
                     drawn.name,
                     f"Figure {drawn.name.removeprefix('fig')}: {about.title}",
                     f"<figure>{picture}<figcaption>{escape(about.caption)}</figcaption></figure><ul>{lines}</ul>",
                 )
             )
-        return found
+        return parts
 
     def records_part(self) -> tuple[str, str, str]:
-        """Where the numbers come from, and what went wrong."""
-        there = self.results.records
+        """Where the numbers come from, and which runs failed."""
+        known = self.results.records
         seconds = sum(
             {
                 (
@@ -153,19 +153,19 @@ class Page:
                     record["dataset"],
                     record["repetition"],
                 ): record.get("wall_seconds", 0.0)
-                for record in there
+                for record in known
             }.values()
         )
         machines = Counter(
-            record["machine"]["processor"] for record in there if "machine" in record
+            record["machine"]["processor"] for record in known if "machine" in record
         )
-        codes = Counter(record["code"] for record in there if "code" in record)
+        codes = Counter(record["code"] for record in known if "code" in record)
         data: dict[str, set[str]] = defaultdict(set)
-        for record in there:
+        for record in known:
             if "dataset_sha256" in record:
                 data[record["dataset"]].add(record["dataset_sha256"][:12])
         lines = [
-            f"{len(there)} records, {duration(seconds)} in all",
+            f"{len(known)} records, {duration(seconds)} in all",
             "Processors: " + ", ".join(machines),
             "Code versions: " + ", ".join(codes),
             "Checksums of the data: "

@@ -1,4 +1,4 @@
-"""Runs in processes of their own, several at once: memory is theirs alone, and one that dies takes no other along."""
+"""Runs in separate processes, several at once: each has its own memory, and one that dies stops no other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Work = Callable[[Run, Path | None], list[records.Record]]
 
 
 @dataclass(frozen=True)
-class UnderWay:
+class InProgress:
     """A run in its process."""
 
     run: Run
@@ -33,7 +33,7 @@ class UnderWay:
 
 
 class Workers:
-    """At most ``jobs`` runs under way; leaving the ``with`` ends those that are."""
+    """At most ``jobs`` runs in progress; leaving the ``with`` block ends them."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Workers:
         self.jobs, self.cache, self.work = jobs, cache, work
         self.threads = max(1, (os.cpu_count() or 1) // jobs) if jobs > 1 else None
         self.context = get_context(start_method)
-        self.under_way: dict[Connection, UnderWay] = {}
+        self.in_progress: dict[Connection, InProgress] = {}
 
     def __enter__(self) -> Workers:
         return self
@@ -56,28 +56,28 @@ class Workers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for connection, worker in self.under_way.items():
+        for connection, worker in self.in_progress.items():
             worker.process.terminate()
             worker.process.join()
             connection.close()
 
     def start_next(self, waiting: list[Run]) -> None:
-        """Fill the free places from ``waiting``, which gets shorter."""
-        while waiting and len(self.under_way) < self.jobs:
+        """Start runs from ``waiting``, and remove them there, until no place is free."""
+        while waiting and len(self.in_progress) < self.jobs:
             run = waiting.pop(self.best_next(waiting))
             ours, theirs = self.context.Pipe(duplex=False)
             process = self.context.Process(  # type: ignore[attr-defined]
-                target=work_apart,
+                target=run_in_process,
                 args=(theirs, self.work, run, self.cache, self.threads),
                 daemon=True,
             )
             process.start()
-            theirs.close()  # ours then ends when the process does
-            self.under_way[ours] = UnderWay(run, process, time.monotonic())
+            theirs.close()  # so that ours ends when the process does
+            self.in_progress[ours] = InProgress(run, process, time.monotonic())
 
     def best_next(self, waiting: Sequence[Run]) -> int:
-        """The first that shares no autoencoder with one under way: both would train it."""
-        busy = {(worker.run.dataset, worker.run.repetition) for worker in self.under_way.values()}
+        """The first that shares no autoencoder with one in progress: both would train it."""
+        busy = {(worker.run.dataset, worker.run.repetition) for worker in self.in_progress.values()}
         free = (
             number
             for number, run in enumerate(waiting)
@@ -86,20 +86,20 @@ class Workers:
         return next(free, 0)
 
     def ended(self) -> list[list[records.Record]]:
-        """Wait until a run has ended, well or not; the records of each that has."""
+        """Wait until a run has ended, whether it failed or not; the records of each that has."""
         ready = [
             connection
-            for connection in wait(list(self.under_way))
+            for connection in wait(list(self.in_progress))
             if isinstance(connection, Connection)
         ]
-        return [received(connection, self.under_way.pop(connection)) for connection in ready]
+        return [received(connection, self.in_progress.pop(connection)) for connection in ready]
 
 
-def received(connection: Connection, worker: UnderWay) -> list[records.Record]:
-    """The records of a run; of a process that died a failed one each."""
+def received(connection: Connection, worker: InProgress) -> list[records.Record]:
+    """The records of a run; if its process died, they say so."""
     try:
         return connection.recv()
-    except (EOFError, OSError):  # it died before its records came, or amid them
+    except (EOFError, OSError):  # it died before it had sent its records
         worker.process.join()
         died = {
             "status": "failed",
@@ -112,10 +112,10 @@ def received(connection: Connection, worker: UnderWay) -> list[records.Record]:
         worker.process.join()
 
 
-def work_apart(
+def run_in_process(
     connection: Connection, work: Work, run: Run, cache: Path | None, threads: int | None
 ) -> None:
-    """What the process does; it ends when its parent does."""
+    """What a process does; it ends when its parent does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent decides
     threading.Thread(target=end_with_parent, daemon=True).start()
     if threads is not None:

@@ -1,29 +1,28 @@
-"""Records: one JSON line per run, written when the run ends. A run that failed is a row too."""
+"""Records: one JSON line per run, written when the run ends. A run that failed has a line, too."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
-import platform
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
+from deccs.environment import machine, versions
+from deccs.json_values import each_number, finite
 
 Record = dict[str, Any]
 
 
 def append(path: Path, record: Record) -> None:
-    """One whole line in one write, on the disk before we go on: a crash can break no other line."""
+    """Add one line in one write and wait until it is on the disk: a crash can break no other line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(finite(record), allow_nan=False, default=str) + "\n"
     with open(path, "ab", buffering=0) as file:
-        # After a crash while writing, the broken line stays alone.
+        # A line that a crash has cut off stays by itself.
         begin = b"\n" if file.tell() and not ends_with_newline(path) else b""
         rest = memoryview(begin + line.encode())
         while rest:
@@ -32,7 +31,7 @@ def append(path: Path, record: Record) -> None:
 
 
 def mend(path: Path) -> None:
-    """Take away a last line that a crash left unfinished: its run has no record then, and is made again."""
+    """Remove a last line that a crash has cut off: its run has no record then, and is repeated."""
     if not path.exists() or path.stat().st_size == 0 or ends_with_newline(path):
         return
     whole, newline, last = path.read_bytes().rpartition(b"\n")
@@ -46,10 +45,10 @@ def mend(path: Path) -> None:
 
 
 @contextmanager
-def alone_with(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Only one process at a time makes runs for a file of records: two would make the same ones.
 
-    The lock ends with the process, however it ends. Windows has none; there it is up to the user.
+    The lock ends with the process, however that ends. Windows has no such lock; users have to take care.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -62,27 +61,13 @@ def alone_with(path: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise ValueError(
-                f"Another process makes runs for {path}. Wait for it, or give another --out."
+                f"Another process is making runs for {path}. Wait for it, or choose another --out."
             ) from error
         yield
 
 
-def each_number(value: Any, change: Callable[[float], float | None]) -> Any:
-    """A JSON value with every float in it changed."""
-    if isinstance(value, dict):
-        return {key: each_number(inner, change) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [each_number(inner, change) for inner in value]
-    return change(value) if isinstance(value, float) else value
-
-
-def finite(value: Any) -> Any:
-    """JSON knows no NaN: an update that went astray and was taken back has null."""
-    return each_number(value, lambda number: number if math.isfinite(number) else None)
-
-
 def rounded(value: Any, digits: int = 4) -> Any:
-    """Rounds are most of a record, and hundreds of records are published.
+    """All numbers rounded: rounds are most of a record, and hundreds of records are published.
 
     >>> rounded({"nmi": [0.123456, None, 1]})
     {'nmi': [0.1235, None, 1]}
@@ -97,7 +82,7 @@ def ends_with_newline(path: Path) -> bool:
 
 
 def read(path: Path) -> Iterator[Record]:
-    """The whole lines; a broken one (a crash while writing) is passed over."""
+    """The complete lines; one that a crash has cut off is skipped."""
     if not path.exists():
         return
     for line in path.read_text().splitlines():
@@ -107,16 +92,16 @@ def read(path: Path) -> Iterator[Record]:
             continue
 
 
-PLACE = ("experiment", "method", "dataset", "repetition", "seed", "settings")
+IDENTITY = ("experiment", "method", "dataset", "repetition", "seed", "settings")
 
 
-def same_run(record: Record, wanted: Record) -> bool:
-    """Whether a record is of this very run, whatever came of it; the recipe is another question."""
-    return all(plain(record.get(name)) == plain(wanted[name]) for name in PLACE)
+def same_run(record: Record, header: Record) -> bool:
+    """Whether a record belongs to this run, whatever its result; the recipe is another question."""
+    return all(as_stored(record.get(name)) == as_stored(header[name]) for name in IDENTITY)
 
 
-def plain(value: Any) -> Any:
-    """As it comes back from a file: tuples are lists there."""
+def as_stored(value: Any) -> Any:
+    """As it is read from a file, where tuples are lists."""
     return json.loads(json.dumps(finite(value), default=str))
 
 
@@ -126,7 +111,7 @@ def published() -> list[Path]:
 
 
 def read_all(paths: Iterable[Path]) -> list[Record]:
-    """The runs of several files; lines of other kinds (speed) are left out."""
+    """The runs in several files; lines of other kinds (speed) are left out."""
     return [
         record
         for path in paths
@@ -135,28 +120,13 @@ def read_all(paths: Iterable[Path]) -> list[Record]:
     ]
 
 
-def machine() -> dict[str, Any]:
-    return {
-        "processor": processor_name(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-    }
-
-
-def processor_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(
-            line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
-        )
-    except (OSError, StopIteration):
-        return platform.processor() or "unknown"
+def made_with() -> dict[str, Any]:
+    """Versions, machine and code: what every record says about how it was made."""
+    return {"versions": versions(), "machine": machine(), "code": code_version()}
 
 
 def code_version() -> str:
-    """The commit of a checkout, with a mark where the package was changed since; its version elsewhere."""
+    """The commit of a checkout, marked where the code was changed since; else the version of the package."""
     folder = Path(__file__).parent.parent
 
     def git(*words: str) -> subprocess.CompletedProcess[str]:
@@ -166,30 +136,10 @@ def code_version() -> str:
 
     try:
         commit = git("rev-parse", "--short=12", "HEAD")
-        if git(
-            "ls-files", "--error-unmatch", __file__
-        ).returncode:  # the repository of something else
-            return version("deccs")
+        ours = git("ls-files", "--error-unmatch", __file__).returncode == 0
         changed = git("diff", "--quiet", "HEAD", "--", ".").returncode == 1
-    except OSError:
+    except OSError:  # there is no git
         return version("deccs")
-    return (
-        commit.stdout.strip() + ("-changed" if changed else "")
-        if commit.returncode == 0
-        else version("deccs")
-    )
-
-
-def peak_memory_mb() -> float:
-    """The most memory this process ever held; getrusage would count its parent's on Linux."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return round(
-            int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1024, 1
-        )
-    except (OSError, StopIteration):
-        import resource  # not on Windows
-
-        return round(
-            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 / 1024, 1
-        )  # macOS counts bytes
+    if commit.returncode != 0 or not ours:  # not a repository, or that of something else
+        return version("deccs")
+    return commit.stdout.strip() + ("-changed" if changed else "")

@@ -1,4 +1,4 @@
-"""A table of results as Markdown, LaTeX and HTML, and what became of the claims as Markdown."""
+"""Tables of results as Markdown, LaTeX and HTML, and the verdicts on the claims as Markdown."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from deccs_paper.results import BETTER, EQUAL, WORSE, Comparison, Result
 Table = Mapping[tuple[str, str], Result]
 SIGNS = {BETTER: "▲", EQUAL: "=", WORSE: "▼", "": ""}
 OLD = "†"
-CELLS = "Each cell: mean ± deviation of our runs, how many (n)"
+CELLS = "Each cell: mean ± deviation of our runs, their number (n)"
 BESIDE = (
-    "and the paper's figure, where it prints one. ▲ better than the paper's, = equal within one deviation (the larger "
+    "and the paper's number, where it has one. ▲ better than the paper's, = equal within one deviation (the larger "
     "of ours and the paper's, at least 0.005), ▼ worse"
 )
-PLACES = "The best of a column is bold, the runner-up underlined or in italics."
-TO_COME = "Pending: runs still to be made, with the time one is expected to take once its autoencoder is there."
-OLD_LEGEND = f"{OLD} runs from before the last change of the method; they are to be made anew."
+PLACES = "The best in a column is bold, the runner-up underlined or in italics."
+TO_COME = "Pending: runs not made yet, with the expected time of one, its pretraining not included."
+OLD_LEGEND = f"{OLD} runs from before the last change of the method; they will be repeated."
 CLAIMS = "What Section VI claims"
-NEWEST = f"By the newest runs there are, those marked {OLD} in the tables among them."
+NEWEST = f"Judged by the newest runs, including those marked {OLD} in the tables."
 RUNNER_UP = "DECCS and the runner-up"
 TEST = (
-    "Welch's t-test, two-sided, between the runs of DECCS and those of the best other row shown. The rival was "
-    "picked by the same runs, which makes p a little too small; with so few runs it is a hint, no proof."
+    "Welch's t-test, two-sided, between the runs of DECCS and those of the best other row. The same runs decide "
+    "which row that is, so p is a little too small; with so few runs it is a hint, not a proof."
 )
 
 
 def legends(experiment: Experiment, table: Table) -> list[str]:
-    """What the reader of this table must know."""
+    """What readers need to know to understand this table."""
     printed = any(result.printed for result in table.values())
     pending = any(result.n_pending for result in table.values())
     return [
@@ -52,13 +52,13 @@ def legends(experiment: Experiment, table: Table) -> list[str]:
 
 
 def heads(experiment: Experiment, table: Table) -> list[str]:
-    """The data sets, with a star where there is only a part."""
+    """The data sets, with a star where only a part is available."""
     parts = {dataset for (_, dataset), result in table.items() if result.part}
     return [dataset.upper() + ("*" if dataset in parts else "") for dataset in experiment.datasets]
 
 
 def leaders(experiment: Experiment, table: Table, dataset: str) -> dict[str, str]:
-    """Row -> "best" or "second" by mean, as printed; equal means share a place."""
+    """Row -> "best" or "second" by its rounded mean; equal means share a place."""
     means = {
         row.label: round(table[row.label, dataset].mean, 3)
         for row in experiment.rows
@@ -122,7 +122,7 @@ def markdown_cell(result: Result, place: str) -> str:
 
 
 def beside(result: Result) -> str:
-    """Runs, the paper's figure and the mark."""
+    """Runs, the paper's number and the mark."""
     paper = f"paper {result.paper} {SIGNS[result.mark]}".rstrip() if result.paper else ""
     return ", ".join(words for words in (result.runs, paper) if words)
 
@@ -203,7 +203,7 @@ def latex(experiment: Experiment, table: Table, tested: Sequence[Comparison] = (
 
 
 def latex_cell(result: Result, place: str) -> str:
-    """The number, and below it what is beside it elsewhere: eight columns must fit on a page."""
+    """The number, and the rest below it: eight columns must fit on a page."""
     command = {"best": r"\textbf", "second": r"\underline"}.get(place, "")
     number = latex_escape(result.number)
     number = (f"{command}{{{number}}}" if command else number) + (
@@ -235,7 +235,7 @@ def html(experiment: Experiment, table: Table, tested: Sequence[Comparison] = ()
 
 
 def html_cell(result: Result, place: str) -> str:
-    """The number, and below it the runs and the paper's figure with its mark."""
+    """The number, and below it the runs and the paper's number with its mark."""
     tag = {"best": "b", "second": "u"}.get(place, "span")
     old = f'<abbr title="{escape(OLD_LEGEND)}">{OLD}</abbr>' if result.outdated else ""
     runs = f'<small class="runs">{escape(result.runs)}</small>' if result.runs else ""

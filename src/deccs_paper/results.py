@@ -1,4 +1,4 @@
-"""What the records say about a cell of a table: numbers, how many runs, how they compare with the paper's."""
+"""The cells of the tables: numbers, how many runs, and how they compare with the paper's."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ N_ROUNDS = 10  # T
 
 @dataclass(frozen=True)
 class Result:
-    """A cell: our runs beside the paper's figure."""
+    """A cell: our runs and the paper's number."""
 
-    values: tuple[float, ...]  # of the runs that ended well; no other is averaged
+    values: tuple[float, ...]  # of the runs that succeeded; no other is averaged
     n_failed: int
     n_pending: int
-    printed: tuple[float, ...] = ()  # mean and deviation, the mean alone, or nothing
-    part: str = ""  # what is to be said where the data is only a part of the paper's
-    outdated: bool = False  # made before the last change of the method
+    printed: tuple[float, ...] = ()  # the paper's mean and deviation, its mean alone, or nothing
+    part: str = ""  # a note where the data is only a part of the paper's
+    outdated: bool = False  # run before the last change of the method
     reason: str = ""  # why there are no runs at all
-    seconds: float | None = None  # that a run is expected to take
+    seconds: float | None = None  # expected for one run
 
     @property
     def mean(self) -> float:
@@ -42,7 +42,7 @@ class Result:
 
     @property
     def mark(self) -> str:
-        """Better or worse than the paper's, or equal within one deviation (the larger of both; two digits anyway).
+        """Better or worse than the paper's, or equal within one deviation (the larger one, at least 0.005).
 
         >>> Result((0.8, 0.9), 0, 0, (0.82, 0.01)).mark, Result((0.84,), 0, 0, (0.82, 0.01)).mark
         ('equal', 'better')
@@ -63,7 +63,7 @@ class Result:
 
     @property
     def runs(self) -> str:
-        """How many, how many of them ended well, how many are to come and how long each takes.
+        """How many, how many of them succeeded, how many are pending and how long each takes.
 
         >>> Result((0.5, 0.6), 1, 2, seconds=90.0).runs
         '2 ok of 3, 2 pending (1.5 min each)'
@@ -77,12 +77,10 @@ class Result:
             words.append(f"n {len(self.values)}")
         if self.n_pending:
             time = "time not known" if self.seconds is None else f"{duration(self.seconds)} each"
-            plural = "" if self.n_pending == 1 else "s"
-            words.append(
-                f"{self.n_pending} pending ({time})"
-                if words
-                else f"{self.n_pending} run{plural}, {time}"
-            )
+            if words:
+                words.append(f"{self.n_pending} pending ({time})")
+            else:
+                words.append(f"{self.n_pending} run{'' if self.n_pending == 1 else 's'}, {time}")
         return ", ".join(words)
 
     @property
@@ -91,13 +89,12 @@ class Result:
 
 
 class Results:
-    """Records by place. All of a data set have as many points as its newest: a part is another data set."""
+    """Records by place. Only those count that have as many points as the newest run on their data set."""
 
-    def __init__(self, there: Iterable[Record]) -> None:
-        ended = [record for record in there if record["status"] in ("ok", "failed")]
-        ended.sort(
-            key=lambda record: record.get("started", "")
-        )  # files come in the order of their names
+    def __init__(self, known: Iterable[Record]) -> None:
+        ended = [record for record in known if record["status"] in ("ok", "failed")]
+        # By time: files are read in the order of their names.
+        ended.sort(key=lambda record: record.get("started", ""))
         self.points = {record["dataset"]: record["n"] for record in ended if "n" in record}
         self.records = [
             record
@@ -108,26 +105,26 @@ class Results:
         grouped: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
         for record in self.records:
             grouped[record["experiment"], record["method"], record["dataset"]].append(record)
-        self.places = {place: newest(found) for place, found in grouped.items()}
+        self.places = {place: newest(made) for place, made in grouped.items()}
 
     @property
     def failed(self) -> list[Record]:
-        """Runs that failed and have not been made good since."""
+        """Runs that failed and have not succeeded since."""
         return [
             record
-            for found in self.places.values()
-            for record in found
+            for made in self.places.values()
+            for record in made
             if record["status"] == "failed"
         ]
 
     def part(self, dataset: str) -> str:
-        """What must be said of a data set that is only a part of the paper's."""
+        """A note on a data set that is only a part of the paper's."""
         n = self.points.get(dataset)
         if dataset not in SOURCES or n is None or n >= SOURCES[dataset].n:
             return ""
         return (
             f"{dataset.upper()} here is {n:,} of its {SOURCES[dataset].n:,} points: not comparable with the "
-            "paper's figure."
+            "paper's number."
         )
 
     def at(self, cell: Cell) -> list[Record]:
@@ -141,26 +138,26 @@ class Results:
         return [record["scores"][score] for record in self.ok(row, dataset)]
 
     def result(self, cell: Cell, score: str, printed: Iterable[float]) -> Result:
-        found = self.at(cell)
-        values = tuple(record["scores"][score] for record in found if record["status"] == "ok")
-        current = {record["repetition"] for record in found if counts(record)}
+        made = self.at(cell)
+        values = tuple(record["scores"][score] for record in made if record["status"] == "ok")
+        current = {record["repetition"] for record in made if counts(record)}
         n_pending = 0 if cell.reason else sum(run.repetition not in current for run in cell.runs())
         next_run = next(cell.runs(), None)
         return Result(
             values,
-            len(found) - len(values),
+            len(made) - len(values),
             n_pending,
             tuple(printed),
             self.part(cell.dataset),
-            any(not counts(record) for record in found),
-            "" if found else cell.reason,
+            any(not counts(record) for record in made),
+            "" if made else cell.reason,
             None if next_run is None else self.expected.of(next_run.method, cell.dataset),
         )
 
     def table(
         self, name: str, experiment: Experiment, n_seeds: int | None = None
     ) -> dict[tuple[str, str], Result]:
-        """(row, data set) -> result, with the paper's figures of that table."""
+        """(row, data set) -> result, with the paper's numbers of that table."""
         paper: Mapping[str, Mapping[str, list[float]]] = PAPER_TABLES.get(name, {})
         return {
             (cell.row.label, cell.dataset): self.result(
@@ -170,11 +167,11 @@ class Results:
         }
 
 
-def newest(found: list[Record]) -> list[Record]:
-    """One record of each repetition, the last that ended well: of runs that count, else of the newest recipe."""
-    recipe = max((record.get("recipe", 0) for record in found), default=0)
-    current = [record for record in found if counts(record)]
-    pool = current or [record for record in found if record.get("recipe", 0) == recipe]
+def newest(made: list[Record]) -> list[Record]:
+    """One record of each repetition, the last that succeeded: of runs that count, else of the newest recipe."""
+    recipe = max((record.get("recipe", 0) for record in made), default=0)
+    current = [record for record in made if counts(record)]
+    pool = current or [record for record in made if record.get("recipe", 0) == recipe]
     best_last = sorted(
         pool, key=lambda record: (record["status"] == "ok", record.get("started", ""))
     )
@@ -183,7 +180,7 @@ def newest(found: list[Record]) -> list[Record]:
 
 
 def held(values: Sequence[float]) -> list[float]:
-    """A run that ended early stays where it was: its members agreed fully, and nothing would have changed.
+    """A curve of all rounds; a run that ended early keeps its last value, as its members agreed fully.
 
     >>> held([0.5, 1.0])[:4]
     [0.5, 1.0, 1.0, 1.0]
@@ -192,23 +189,23 @@ def held(values: Sequence[float]) -> list[float]:
 
 
 def agreement_over_rounds(record: Record) -> list[float]:
-    return held([float(this["agreement"]) for this in record["rounds"]])
+    return held([float(round_["agreement"]) for round_ in record["rounds"]])
 
 
 def nmi_over_rounds(record: Record) -> list[float]:
-    """NMI of the member whose classifier gives the labels (k-means, as a rule) on each round's sample."""
+    """NMI of the member whose classifier gives the labels (usually k-means) on each round's sample."""
 
     def of(members: Mapping[str, Mapping[str, float]]) -> float:
         source = record.get("label_source")
         return float(members.get(source or "", next(iter(members.values())))["nmi"])
 
-    return held([of(this["members"]) for this in record["rounds"]])
+    return held([of(round_["members"]) for round_ in record["rounds"]])
 
 
-def chosen_by_truth(there: Iterable[Record]) -> list[str]:
-    """The best of the settings tried in ``rp-oracle`` by mean NMI, which no user could know: as the paper chose."""
+def chosen_by_truth(known: Iterable[Record]) -> list[str]:
+    """The best settings tried in ``rp-oracle`` by mean NMI, which no user could know: as the paper chose."""
     tried: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for record in there:
+    for record in known:
         if record["experiment"] == "rp-oracle" and record["status"] == "ok":
             settings = record["settings"]
             given = ", ".join(
@@ -218,8 +215,8 @@ def chosen_by_truth(there: Iterable[Record]) -> list[str]:
             )
             tried[record["method"], record["dataset"]][given].append(record["scores"]["nmi"])
     best = {
-        place: max(found.items(), key=lambda item: np.mean(item[1]))
-        for place, found in tried.items()
+        place: max(by_settings.items(), key=lambda item: np.mean(item[1]))
+        for place, by_settings in tried.items()
     }
     return [
         f"{method} on {dataset.upper()} {np.mean(values):.2f} ({given}, n {len(values)})"
@@ -229,7 +226,7 @@ def chosen_by_truth(there: Iterable[Record]) -> list[str]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """DECCS and the best of the others on a data set; ``p`` of Welch's t-test, two-sided."""
+    """DECCS and the best other method on a data set; ``p`` of Welch's t-test, two-sided."""
 
     dataset: str
     ours: tuple[float, ...]
@@ -242,7 +239,7 @@ class Comparison:
         test = (
             f"p = {self.p:.2g}"
             if self.p is not None
-            else "no test: it needs two runs of both that differ"
+            else "no test: it needs two different runs of both"
         )
         return (
             f"{self.dataset.upper()}: DECCS {np.mean(self.ours):.3f} (n {len(self.ours)}), {self.rival} "
@@ -273,8 +270,8 @@ def welch(ours: tuple[float, ...], theirs: tuple[float, ...]) -> float | None:
 def comparisons(
     experiment: Experiment, table: Mapping[tuple[str, str], Result]
 ) -> list[Comparison]:
-    """DECCS against the runner-up, or against the best where it is not the best itself."""
-    found = []
+    """DECCS against the runner-up, or against the best where DECCS is not the best."""
+    made = []
     for dataset in experiment.datasets:
         ours = table.get((DECCS_ROW.label, dataset))
         others = {
@@ -286,5 +283,5 @@ def comparisons(
             continue
         rival = max(others, key=lambda label: others[label].mean)
         theirs = others[rival].values
-        found.append(Comparison(dataset, ours.values, rival, theirs, welch(ours.values, theirs)))
-    return found
+        made.append(Comparison(dataset, ours.values, rival, theirs, welch(ours.values, theirs)))
+    return made

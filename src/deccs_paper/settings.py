@@ -1,4 +1,4 @@
-"""What the paper itself varies by data set, and nothing else. All the rest is one set of defaults."""
+"""What the paper itself varies by data set; everything else is one set of defaults."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.resources import files
-from inspect import signature
 from typing import Any
 
 from deccs import deep
-from deccs.consensus import FUNCTIONS, ConsensusClustering, RandomProjectionEM, RandomProjectionFCM
+from deccs.consensus import ConsensusClustering, RandomProjectionEM, RandomProjectionFCM
 from deccs.estimator import DECCS
 from deccs.members.agglomerative import Agglomerative
 from deccs.members.default import Member, default_members
+from deccs.settings import Network, Rounds
 
-# Stands in every record. Raise it when the method or a default changes what a run gives, and put it beside the
-# methods it changes: their older records are shown until there are new ones, and never taken for them.
+# In every record. Raise it when the method or a default changes what a run gives, and set it for the
+# methods that change: their older records are shown until there are new ones, and never count as new.
 RECIPE = 6
 PRETRAINING_RECIPE = 1  # the same for the cached autoencoders
 
@@ -46,15 +46,15 @@ PAPER = {
     "usps": PaperSettings(10),
 }
 
-# The two not linearly separable clusters of the appendix (Fig. 9): made, not loaded.
+# The two clusters of the appendix (Fig. 9) that no line separates: generated, not loaded.
 TOYS = {
     "nonlinear": PaperSettings(
         2, layers=(20, 20, 2), lambda_cons=10.0, linkage="single", scale=None
     )
 }
 
-# table -> row -> data set -> mean and deviation over ten runs; a single number where the paper took it from elsewhere
-# or prints no deviation. KMNIST there is all 70,000 points.
+# table -> row -> data set -> mean and deviation over ten runs; a single number where the paper took it
+# from elsewhere or prints no deviation. KMNIST means all 70,000 points.
 PAPER_TABLES: dict[str, dict[str, dict[str, list[float]]]] = json.loads(
     files("deccs_paper").joinpath("paper.json").read_text()
 )
@@ -90,39 +90,38 @@ def estimator_for(
 ) -> DECCS:
     """DECCS set up as in the paper for one of its data sets; ``changes`` override any parameter.
 
-    ``copies`` has every member so many times in the ensemble (the study of its size).
+    ``copies`` puts every member that many times into the ensemble (the study of its size).
 
-    >>> estimator_for("usps").lambda_cons, estimator_for("synth").layers
-    (0.1, (20, 20, 2))
+    >>> model = estimator_for("usps", rounds__n_rounds=5)
+    >>> model.rounds.lambda_cons, model.rounds.n_rounds, estimator_for("synth").network.layers
+    (0.1, 5, (20, 20, 2))
     """
     paper = settings_of(name)
-    given: dict[str, Any] = {
-        "members": paper_members(name, copies),
-        "layers": paper.layers,
-        "lambda_cons": paper.lambda_cons,
-        "scale": paper.scale,
-        "random_state": random_state,
-        **changes,
-    }
-    return DECCS(paper.k, **given)
+    model = DECCS(
+        paper.k,
+        members=paper_members(name, copies),
+        network=Network(layers=paper.layers),
+        rounds=Rounds(lambda_cons=paper.lambda_cons),
+        scale=paper.scale,
+        random_state=random_state,
+    )
+    return model.set_params(**changes)
 
 
 def plain_estimator(name: str, *, random_state: int | None = 0, **changes: Any) -> DECCS:
-    """``DECCS(n_clusters=k)``: nothing but k is given."""
-    return DECCS(settings_of(name).k, random_state=random_state, **changes)
+    """``DECCS(n_clusters=k)``: the default settings."""
+    return DECCS(settings_of(name).k, random_state=random_state).set_params(**changes)
 
 
 def consensus_for(
     name: str, *, random_state: int | None = 0, **changes: Any
 ) -> ConsensusClustering:
     """The paper's ensemble, to be combined by a consensus function."""
-    given = {
-        "members": paper_members(name),
-        "scale": settings_of(name).scale,
-        "random_state": random_state,
-        **changes,
-    }
-    return ConsensusClustering(settings_of(name).k, **given)
+    paper = settings_of(name)
+    model = ConsensusClustering(
+        paper.k, members=paper_members(name), scale=paper.scale, random_state=random_state
+    )
+    return model.set_params(**changes)
 
 
 def projections_for(
@@ -130,19 +129,18 @@ def projections_for(
 ) -> RandomProjectionEM | RandomProjectionFCM:
     """Random projections, their dimension chosen without labels unless given."""
     paper = settings_of(name)
-    return estimator(paper.k, **({"scale": paper.scale, "random_state": random_state} | changes))
+    return estimator(paper.k, scale=paper.scale, random_state=random_state).set_params(**changes)
 
 
 def deep_for(
     estimator: Callable[..., Any], name: str, *, random_state: int | None = 0, **changes: Any
 ) -> Any:
-    """A deep method. To one that trains an autoencoder the runner hands the shared one, of the paper's widths."""
+    """A deep method. The runner gives the shared autoencoder, of the paper's widths, to one that trains one."""
     paper = settings_of(name)
-    shared = "autoencoder" in signature(estimator).parameters
-    network = {"layers": paper.layers} if shared else {}
-    return estimator(
-        paper.k, **(network | {"scale": paper.scale, "random_state": random_state} | changes)
-    )
+    model = estimator(paper.k, scale=paper.scale, random_state=random_state)
+    if "network" in model.get_params(deep=False):
+        model.set_params(network=Network(layers=paper.layers))
+    return model.set_params(**changes)
 
 
 @dataclass(frozen=True)
@@ -152,35 +150,32 @@ class Method:
     build: Callable[..., Any]  # (name, random_state=..., **changes) -> an estimator
     embedded: bool = False  # it clusters the plain autoencoder's embedding, not the data
     functions: tuple[str, ...] = ()  # consensus functions that share one clustering by the members
-    recipe: int = 1  # the last that changed what it gives
-    on: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=dict
-    )  # data set -> settings it needs there
+    recipe: int = 1  # the last one that changed its results
+    # data set -> settings it needs for that data set
+    on: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     images_only: bool = False
 
 
 RP_EM = partial(projections_for, RandomProjectionEM)
 RP_FCM = partial(projections_for, RandomProjectionFCM)
 
-# Full covariances of 784 columns take minutes beyond.
-FEWER_POINTS = {name: {"max_points": 5600} for name in ("mnist", "fmnist", "kmnist")}
+# With more points, full covariances of 784 columns take minutes.
+FEWER_POINTS = {name: {"sample_size": 5600} for name in ("mnist", "fmnist", "kmnist")}
 
-ROUNDING = (
-    "DEC",
-    "IDEC",
-    "DCN",
-    "VaDE",
-    "DeepECT",
-)  # since recipe 6 they begin where clusters are round
+# Those of the comparison. A new consensus function is not one of them: it repeats no run.
+FUNCTIONS = ("cspa", "hgpa", "mcla", "supra", "hbgf", "nmf", "eac", "lwea", "lwgp")
+
+# Since recipe 6 these start in coordinates in which the clusters are round.
+ROUNDING = ("DEC", "IDEC", "DCN", "VaDE", "DeepECT")
 
 METHODS = {
-    # Recipe 3 changed the spectral member, which these ensembles share: raw SYNTH by LWEA went from 0.59 to 0.76.
+    # Recipe 3 changed the spectral member of these ensembles: raw SYNTH by LWEA went from 0.59 to 0.76.
     "DECCS": Method(estimator_for, recipe=3),
     "DECCS plain": Method(plain_estimator, recipe=3),
-    "consensus": Method(consensus_for, functions=tuple(FUNCTIONS), recipe=3, on=FEWER_POINTS),
+    "consensus": Method(consensus_for, functions=FUNCTIONS, recipe=3, on=FEWER_POINTS),
     "RP+EM": Method(RP_EM),
     "RP+FCM": Method(RP_FCM),
-    "AE+consensus": Method(consensus_for, embedded=True, functions=tuple(FUNCTIONS), recipe=3),
+    "AE+consensus": Method(consensus_for, embedded=True, functions=FUNCTIONS, recipe=3),
     "AE+RP+EM": Method(RP_EM, embedded=True),
     "AE+RP+FCM": Method(RP_FCM, embedded=True),
     **{
@@ -191,7 +186,7 @@ METHODS = {
         )
         for name, estimator in deep.METHODS.items()
     },
-    # With the published training, some 100 times as long.
+    # With the published training, about 100 times as long.
     **{
         f"{name} paper": Method(
             partial(deep_for, deep.METHODS[name], **deep.paper_training(name)),
@@ -204,7 +199,7 @@ METHODS = {
 
 
 def row_methods(method: str) -> dict[str, str]:
-    """What the records of a run call their method -> its consensus function, if it has one.
+    """The methods that records of a run name -> their consensus functions, if they have one.
 
     >>> row_methods("DEC"), row_methods("AE+consensus")["AE+LWEA"]
     ({'DEC': ''}, 'lwea')
@@ -215,5 +210,5 @@ def row_methods(method: str) -> dict[str, str]:
     }
 
 
-# The method of a record -> the method to run for it: one run has the records of all consensus functions.
+# The method in a record -> the method to run for it: one run gives the records of all consensus functions.
 RUN_FOR = {row: method for method in METHODS for row in row_methods(method)}

@@ -1,136 +1,155 @@
-"""A table of what the records say: mean and deviation over runs, the paper's figure beside it."""
+"""The tables in README.md and docs: mean and deviation over runs, next to the paper's numbers."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
+from deccs_paper import records
+from deccs_paper.blocks import Block
+from deccs_paper.experiments import DEFAULT
 from deccs_paper.records import Record
-from deccs_paper.results import Results
+from deccs_paper.results import Result, Results
 from deccs_paper.settings import PAPER, PAPER_TABLES
 
-
-def plus_minus(values: list[float]) -> str:
-    """Mean and deviation; a single run has no deviation to show."""
-    if len(values) < 2:
-        return f"{values[0]:.3f}" if values else "not run"
-    return f"{np.mean(values):.3f} ± {np.std(values):.3f}"
-
-
-def markdown(records: Iterable[Record], experiment: str = "default") -> str:
-    """NMI of DECCS, with its own settings and with nothing but k, beside its members on the plain autoencoder."""
-    runs = Results(records).places
-    lines = [
-        "| data set | members on the plain autoencoder | DECCS | `DECCS(n_clusters=k)` | runs | paper | ARI | accuracy "
-        "| minutes | MB |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for name in PAPER:
-        rows = runs.get((experiment, "DECCS", name), [])
-        ok = [row for row in rows if row["status"] == "ok"]
-        plain = [
-            row for row in runs.get((experiment, "DECCS plain", name), []) if row["status"] == "ok"
-        ]
-        if not rows and not plain:
-            continue
-        mean, deviation = PAPER_TABLES["table2"]["DECCS"][name]
-        best_of = ok or plain
-        minutes = (
-            np.mean([row["seconds"]["total"] for row in best_of]) / 60 if best_of else math.nan
-        )
-        memory = max((row["peak_memory_mb"] for row in best_of), default=math.nan)
-        star = "*" if name == "kmnist" else ""
-        lines.append(
-            f"| {name.upper()}{star} | {round_zero(best_of)} | **{plus_minus(score(ok, 'nmi'))}** "
-            f"| {plus_minus(score(plain, 'nmi'))} | {len(ok)} of {len(rows)}, {len(plain)} "
-            f"| {mean:.2f} ± {deviation:.2f} | {plus_minus(score(ok, 'ari'))} | {plus_minus(score(ok, 'accuracy'))} "
-            f"| {minutes:.1f} | {memory:.0f} |"
-        )
-    return "\n".join(lines)
-
-
-def consensus_markdown(records: Iterable[Record], experiment: str = "default") -> str:
-    """NMI of the consensus methods by data set, the paper's figure in brackets, bold where ours is not below it."""
-    runs = {
-        (method, dataset): found
-        for (made_for, method, dataset), found in Results(records).places.items()
-        if made_for == experiment and not method.startswith("DECCS")
-    }
-    names = [name for name in PAPER if any(dataset == name for _, dataset in runs)]
-    lines = [
-        "| method | " + " | ".join(name.upper() for name in names) + " |",
-        "|---" * (len(names) + 1) + "|",
-    ]
-    known = list(PAPER_TABLES["table2"])
-    found = sorted(
-        {method for method, _ in runs},
-        key=lambda method: (
-            method.startswith("AE+"),
-            known.index(method) if method in known else len(known),
-            method,
-        ),
-    )
-    for method in found:
-        cells = []
-        for name in names:
-            rows = runs.get((method, name), [])
-            paper = PAPER_TABLES["table2"].get(method, {}).get(name)
-            cells.append(
-                cell(
-                    [row["scores"]["nmi"] for row in rows if row["status"] == "ok"],
-                    len(rows),
-                    paper,
-                )
-            )
-        lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def cell(values: list[float], n_runs: int, paper: list[float] | None) -> str:
-    """Mean over the runs that ended well, how many of how many if some did not, and the paper's.
-
-    >>> cell([0.7, 0.8], 2, [0.72, 0.01]), cell([0.6], 2, [0.72, 0.01]), cell([], 0, None)
-    ('**0.75** (0.72)', '0.60, 1 of 2 (0.72)', '')
-    """
-    printed = f" ({paper[0]:.2f})" if paper else ""
-    if not values:
-        return ("failed" if n_runs else "") + (printed if n_runs else "")
-    mean = f"{np.mean(values):.2f}"
-    if paper and float(mean) >= paper[0]:
-        mean = f"**{mean}**"
-    return mean + (f", {len(values)} of {n_runs}" if len(values) < n_runs else "") + printed
-
-
-def score(rows: list[Record], name: str) -> list[float]:
-    return [row["scores"][name] for row in rows]
-
-
-def round_zero(rows: list[Record]) -> str:
-    """Mean NMI of each member in round 0."""
-    values: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        for name, member in row["rounds"][0]["members"].items():
-            values[name].append(member["nmi"])
-    return " ".join(f"{np.mean(value):.2f}" for value in values.values())
-
-
-BEGIN, END = "<!-- table: python -m deccs_paper -->", "<!-- end of table -->"
-
-
-SPEED_BEGIN, SPEED_END = (
-    "<!-- speed: python -m deccs_paper.consensus_speed -->",
-    "<!-- end of speed -->",
+TABLE = Block("table", "deccs benchmark")
+HEADS = (
+    "data set",
+    "members on the plain autoencoder",
+    "DECCS",
+    "`DECCS(n_clusters=k)`",
+    "runs",
+    "paper",
+    "ARI",
+    "accuracy",
+    "minutes",
+    "MB",
 )
 
 
-def put_into(text: str, rows: str, begin: str = BEGIN, end: str = END) -> str:
-    """A page with the table between its marks made anew.
+def of_file(path: Path, experiment: str = DEFAULT) -> str:
+    """The table of a file of records: that of DECCS, or of the methods it is compared with."""
+    results = Results(records.read_all([path]))
+    is_deccs = any(method.startswith("DECCS") for _, method, _ in results.places)
+    return (deccs_table if is_deccs else comparison_table)(results, experiment)
 
-    >>> put_into(f"before {BEGIN}old{END} after", "new").replace(BEGIN, "<").replace(END, ">")
-    'before <\\nnew\\n> after'
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
-    before, rest = text.split(begin)
-    return f"{before}{begin}\n{rows}\n{end}{rest.split(end)[1]}"
+    >>> print(markdown(["method", "USPS"], [["DEC", "0.80"]]))
+    | method | USPS |
+    |---|---|
+    | DEC | 0.80 |
+    """
+    lines = [f"| {' | '.join(cells)} |" for cells in (heads, *rows)]
+    return "\n".join([lines[0], "|---" * len(heads) + "|", *lines[1:]])
+
+
+def deccs_table(results: Results, experiment: str = DEFAULT) -> str:
+    """NMI of DECCS, with the paper's settings and with its defaults, and of its members on the autoencoder."""
+    rows = []
+    for name in PAPER:
+        made = results.places.get((experiment, "DECCS", name), [])
+        ok = succeeded(made)
+        plain = succeeded(results.places.get((experiment, "DECCS plain", name), []))
+        if not made and not plain:
+            continue
+        mean, deviation = PAPER_TABLES["table2"]["DECCS"][name]
+        shown = ok or plain
+        seconds = [record["seconds"]["total"] for record in shown]
+        memory = max((record["peak_memory_mb"] for record in shown), default=math.nan)
+        rows.append(
+            [
+                name.upper() + ("*" if name == "kmnist" else ""),
+                first_round(shown),
+                f"**{plus_minus(scores(ok, 'nmi'))}**",
+                plus_minus(scores(plain, "nmi")),
+                f"{len(ok)} of {len(made)}, {len(plain)}",
+                f"{mean:.2f} ± {deviation:.2f}",
+                plus_minus(scores(ok, "ari")),
+                plus_minus(scores(ok, "accuracy")),
+                f"{np.mean(seconds) / 60 if seconds else math.nan:.1f}",
+                f"{memory:.0f}",
+            ]
+        )
+    return markdown(HEADS, rows)
+
+
+def comparison_table(results: Results, experiment: str = DEFAULT) -> str:
+    """NMI of the other methods by data set, with the paper's number, bold where ours is not below it."""
+    places = {
+        (method, dataset): made
+        for (name, method, dataset), made in results.places.items()
+        if name == experiment and not method.startswith("DECCS")
+    }
+    printed = PAPER_TABLES["table2"]
+    names = [name for name in PAPER if any(dataset == name for _, dataset in places)]
+    in_paper = list(printed)
+    methods = sorted(
+        {method for method, _ in places},
+        key=lambda method: (
+            method.startswith("AE+"),
+            in_paper.index(method) if method in in_paper else len(in_paper),
+            method,
+        ),
+    )
+    rows = []
+    for method in methods:
+        cells = []
+        for name in names:
+            made = places.get((method, name), [])
+            values = scores(succeeded(made), "nmi")
+            paper = printed.get(method, {}).get(name, ())
+            cells.append(cell(Result(tuple(values), len(made) - len(values), 0, tuple(paper))))
+        rows.append([method, *cells])
+    return markdown(["method", *(name.upper() for name in names)], rows)
+
+
+def cell(result: Result) -> str:
+    """The mean, how many runs succeeded if some did not, and the paper's number.
+
+    >>> cell(Result((0.7, 0.8), 0, 0, (0.72, 0.01))), cell(Result((0.6,), 1, 0, (0.72, 0.01)))
+    ('**0.75** (0.72)', '0.60, 1 of 2 (0.72)')
+    >>> cell(Result((), 0, 0)), cell(Result((), 2, 0))
+    ('', 'failed')
+    """
+    n_ok, n_runs = len(result.values), len(result.values) + result.n_failed
+    if not n_runs:
+        return ""
+    paper = f" ({result.printed[0]:.2f})" if result.printed else ""
+    if not n_ok:
+        return f"failed{paper}"
+    mean = f"{result.mean:.2f}"
+    if result.printed and float(mean) >= result.printed[0]:
+        mean = f"**{mean}**"
+    return mean + (f", {n_ok} of {n_runs}" if n_ok < n_runs else "") + paper
+
+
+def plus_minus(values: Sequence[float]) -> str:
+    """Mean and deviation; a single run has no deviation.
+
+    >>> plus_minus([0.4, 0.6]), plus_minus([0.4]), plus_minus([])
+    ('0.500 ± 0.100', '0.400', 'not run')
+    """
+    return Result(tuple(values), 0, 0, reason="not run").number
+
+
+def succeeded(made: Sequence[Record]) -> list[Record]:
+    return [record for record in made if record["status"] == "ok"]
+
+
+def scores(made: Sequence[Record], name: str) -> list[float]:
+    return [record["scores"][name] for record in made]
+
+
+def first_round(made: Sequence[Record]) -> str:
+    """Mean NMI of each member in round 0."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for record in made:
+        for name, member in record["rounds"][0]["members"].items():
+            values[name].append(member["nmi"])
+    return " ".join(f"{np.mean(value):.2f}" for value in values.values())

@@ -1,4 +1,4 @@
-"""The figures by name, with captions in our words."""
+"""The figures by name, with captions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ FIGURES = {
         "SYNTH from the data to the consensus representation",
         "Four clusters (a), embedded by an autoencoder (b), after some updates (c), and in the round of highest "
         "agreement, where they are compact and well separated (d). Colors are the true classes; (b) to (d) show the "
-        "round's sample.",
+        "sample of the round.",
         (),
         draw_fig1,
     ),
     "fig2": Figure(
-        "What each member finds before and after",
+        "The members' clusters before and after",
         "k-means (KM), spectral clustering (SC), agglomerative clustering (AGG) and a Gaussian mixture (GMM) on the "
         "autoencoder's embedding of SYNTH and on the consensus representation, with their ARI.",
         (),
@@ -26,31 +26,31 @@ FIGURES = {
     "fig3": Figure(
         "Deep clustering methods on SYNTH",
         "Embeddings learned from the same autoencoder by methods that assume one kind of cluster: above in the colors "
-        "of the true classes, below in those of the clusters found, with the ARI.",
+        "of the true classes, below in those of the resulting clusters, with the ARI.",
         (),
         draw_fig3,
     ),
     "fig4": Figure(
         "Two rings with one center under each loss",
-        "Two clusters whose centers (dot and cross) coincide (a). An update with the cross-entropy alone parts them "
-        "by a line (dashed) and distorts them (b); the consensus loss alone draws both to one point (c); together they "
-        "part them and make them compact (d). Distances are in units of the first embedding's deviation. Both members "
-        "know the rings, so that only the losses act.",
+        "Two clusters whose centers (dot and cross) coincide (a). An update with the cross-entropy alone separates "
+        "them by a line (dashed) and distorts them (b); the consensus loss alone draws both to one point (c); together "
+        "they separate them and make them compact (d). Distances are in units of the first embedding's deviation. "
+        "Both members know the rings, so that only the losses matter.",
         (),
         draw_fig4,
     ),
     "fig5": Figure(
         "One round of DECCS",
-        "The encoder embeds a sample (1), every member clusters it (2), a linear classifier learns to tell each "
-        "member's clusters (3), and encoder and classifiers are updated (4). SYNTH in round 0; (1) and (4) are in "
-        "the colors of the true classes.",
+        "The encoder embeds a sample (1), every member clusters it (2), a linear classifier learns each "
+        "member's clusters (3), and encoder and classifiers are updated (4). SYNTH in round 0; the colors in (1) "
+        "and (4) are the true classes.",
         (),
         draw_fig5,
     ),
     "fig6": Figure(
         "Classifier boundaries over the rounds",
-        "SYNTH in some rounds up to that of highest agreement. Points have the colors of the member's clusters, the "
-        "ground behind them those of its classifier.",
+        "SYNTH in some rounds up to the one with the highest agreement. Points have the colors of the member's "
+        "clusters, the background those of its classifier.",
         (),
         draw_fig6,
     ),
@@ -71,9 +71,9 @@ FIGURES = {
     ),
     "fig9": Figure(
         "Two clusters that no line separates",
-        "Two nested half rings: what each member finds on the autoencoder's embedding (above) and on the consensus "
-        "representation (below), with its ARI. In the paper two members are at chance above. Shown is the first run; "
-        "the claims of Section VI count all of them.",
+        "Two nested half rings: each member's clusters on the autoencoder's embedding (above) and on the consensus "
+        "representation (below), with the ARI. In the paper two members are at chance above. This is the first run; "
+        "the claims of Section VI count all runs.",
         (),
         draw_fig9,
     ),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +14,10 @@ from deccs.plots import INK, PALETTE, SMALL, TEXT, new_figure
 from deccs.rules import default_lambda_rec
 from deccs_paper.claims import falls, moves, risen, rising, stable
 from deccs_paper.experiments import FIGURES, LAMBDAS, STUDIED
-from deccs_paper.figures.parts import Need, claim, in_words, pending_note, save
-from deccs_paper.records import Record
+from deccs_paper.figures.parts import Need, Task, claim, in_words, pending_note, save
+from deccs_paper.record_names import settings_record
+from deccs_paper.records import Record, as_stored
 from deccs_paper.results import N_ROUNDS, agreement_over_rounds, newest, nmi_over_rounds
-from deccs_paper.runner import settings_record
 from deccs_paper.settings import estimator_for
 
 if TYPE_CHECKING:
@@ -33,7 +31,7 @@ CONS_STUDY = tuple(sorted(STUDIED))  # the paper shows MNIST
 OVER_ROUNDS = FIGURES["fig8"].datasets
 
 FIG7_NEEDS = tuple(
-    Need(name, {"lambda_cons": cons, "lambda_rec": rec})
+    Need(name, {"rounds__lambda_cons": cons, "rounds__lambda_rec": rec})
     for name in CONS_STUDY
     for rec in REC_WEIGHTS
     for cons in CONS_WEIGHTS
@@ -52,9 +50,9 @@ class Curve:
 
 
 def runs_of(records: Iterable[Record], need: Need) -> list[Record]:
-    """The runs that ended well with the settings of a need, whatever experiment they belong to.
+    """The successful runs with the settings of a need, whatever experiment they belong to.
 
-    A run made twice counts once, the later; those of an outdated recipe only where there are no others.
+    Of a run made twice the later one counts; those of an outdated recipe only where there are no others.
     """
     wanted = settings_record(estimator_for(need.dataset, **need.changes))
     return newest(
@@ -70,7 +68,7 @@ def runs_of(records: Iterable[Record], need: Need) -> list[Record]:
 
 
 def same_settings(given: Mapping[str, Any], wanted: Mapping[str, Any], n_points: int) -> bool:
-    """Whether all settings both know of are the same; "auto" for lambda_rec is the number it stands for.
+    """Whether all settings that both have are the same; "auto" for lambda_rec is the number it stands for.
 
     >>> same_settings({"lambda_rec": "auto", "gone": 1}, {"lambda_rec": 1, "new": 2}, n_points=70_000)
     True
@@ -81,7 +79,7 @@ def same_settings(given: Mapping[str, Any], wanted: Mapping[str, Any], n_points:
     def plain(name: str, value: Any) -> Any:
         if name == "lambda_rec" and value == "auto":
             return default_lambda_rec(n_points)
-        return json.loads(json.dumps(value, default=str))
+        return as_stored(value)
 
     return all(
         plain(name, value) == plain(name, wanted[name])
@@ -122,7 +120,7 @@ def plot_curve(ax: Axes, x: Sequence[float], line: Curve, color: str, label: str
         label=f"{label}  ({line.n_runs} {runs})",
     )
     if line.low is not None and line.high is not None:
-        high = np.minimum(line.high, 1.0)  # neither agreement nor NMI goes beyond
+        high = np.minimum(line.high, 1.0)  # the most that agreement and NMI can be
         ax.fill_between(x, line.low, high, color=color, alpha=0.18, lw=0)
 
 
@@ -136,7 +134,7 @@ def tidy(ax: Axes, *, x: str, y: str, title: str, legend: str = "lower right") -
     if ax.get_legend_handles_labels()[0]:
         ax.legend(frameon=False, fontsize=SMALL, loc=legend)
         low, high = ax.get_ylim()
-        wider = max(0, 0.2 - (high - low))  # no zoom into a difference of a hundredth
+        wider = max(0, 0.2 - (high - low))  # do not zoom into a difference of a hundredth
         ax.set_ylim(low - 0.9 * wider, min(high + 0.1 * wider, 1.02))
     else:
         ax.set_yticks([])
@@ -158,28 +156,23 @@ def note(figure: Any, text: str) -> None:
         figure.supxlabel(text, fontsize=SMALL, color=INK, x=0.01, ha="left", wrap=True)
 
 
-def draw_fig7(
-    records: list[Record],
-    out: Path,
-    *,
-    seed: int = 0,
-    quick: bool = False,
-    cache: Path | None = None,
-) -> dict[str, Any]:
-    found = {
-        (need.dataset, need.changes["lambda_rec"], need.changes["lambda_cons"]): runs_of(
-            records, need
+def draw_fig7(task: Task) -> dict[str, Any]:
+    runs = {
+        (name, rec, cons): runs_of(
+            task.records, Need(name, {"rounds__lambda_cons": cons, "rounds__lambda_rec": rec})
         )
-        for need in FIG7_NEEDS
+        for name in CONS_STUDY
+        for rec in REC_WEIGHTS
+        for cons in CONS_WEIGHTS
     }
     figure = new_figure(10, 2.9 * len(CONS_STUDY) + 0.4)
     panels = figure.subplots(len(CONS_STUDY), 2)
     numbers: dict[str, Any] = {}
     for (left, right), name in zip(panels, CONS_STUDY, strict=True):
         agreements = {
-            cons: curve([agreement_over_rounds(run) for run in found[name, 0.0, cons]])
+            cons: curve([agreement_over_rounds(run) for run in runs[name, 0.0, cons]])
             for cons in CONS_WEIGHTS
-            if found[name, 0.0, cons]
+            if runs[name, 0.0, cons]
         }
         for (cons, line), color in zip(agreements.items(), colors_of(agreements), strict=True):
             plot_curve(left, range(N_ROUNDS + 1), line, color, rf"$\lambda_{{cons}}$ = {cons:g}")
@@ -192,9 +185,9 @@ def draw_fig7(
         )
         scores = {
             rec: {
-                cons: [run["scores"]["nmi"] for run in found[name, rec, cons]]
+                cons: [run["scores"]["nmi"] for run in runs[name, rec, cons]]
                 for cons in CONS_WEIGHTS
-                if found[name, rec, cons]
+                if runs[name, rec, cons]
             }
             for rec in REC_WEIGHTS
         }
@@ -218,12 +211,12 @@ def draw_fig7(
                 for rec, by_cons in scores.items()
             },
         }
-    missing = missing_weights(found)
+    missing = missing_weights(runs)
     note(figure, pending_note(missing))
-    save(figure, out, "fig7")
+    save(figure, task.out, "fig7")
     return numbers | {
         "pending": missing,
-        "claims": [made for name in CONS_STUDY for made in weight_claims(name, numbers[name])],
+        "claims": [one for name in CONS_STUDY for one in weight_claims(name, numbers[name])],
     }
 
 
@@ -261,12 +254,12 @@ def plot_scores(ax: Axes, scores: Mapping[float, Mapping[float, Sequence[float]]
     ax.minorticks_off()
 
 
-def missing_weights(found: Mapping[tuple[str, float, float], Sequence[Record]]) -> list[str]:
-    """What has no run, one line per data set."""
+def missing_weights(runs: Mapping[tuple[str, float, float], Sequence[Record]]) -> list[str]:
+    """The weights without runs, one line per data set."""
     lines = []
     for name in CONS_STUDY:
         without = {
-            rec: [f"{cons:g}" for cons in CONS_WEIGHTS if not found[name, rec, cons]]
+            rec: [f"{cons:g}" for cons in CONS_WEIGHTS if not runs[name, rec, cons]]
             for rec in REC_WEIGHTS
         }
         parts = [
@@ -280,10 +273,10 @@ def missing_weights(found: Mapping[tuple[str, float, float], Sequence[Record]]) 
 
 
 def weight_claims(name: str, numbers: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Of one data set: agreement rises with lambda_cons, and NMI falls at very high values."""
+    """On one data set: agreement rises with lambda_cons, and NMI falls at very high values."""
     reached = {cons: line["mean"][-1] for cons, line in numbers["agreement"].items()}
     weights = [f"{cons:g}" for cons in CONS_WEIGHTS]
-    made = [
+    claims = [
         claim(
             f"{name.upper()}: a higher lambda_cons leads to a higher agreement.",
             rising([reached[cons] for cons in weights]) if set(weights) <= set(reached) else None,
@@ -292,29 +285,22 @@ def weight_claims(name: str, numbers: Mapping[str, Any]) -> list[dict[str, Any]]
     ]
     for rec, by_cons in numbers["nmi"].items():
         means = {cons: values["mean"] for cons, values in by_cons.items()}
-        made.append(
+        claims.append(
             claim(
                 f"{name.upper()}: with {rec}, NMI falls at very high lambda_cons.",
                 falls([means[cons] for cons in weights]) if set(weights) <= set(means) else None,
                 in_words(means) or "no runs yet",
             )
         )
-    return made
+    return claims
 
 
-def draw_fig8(
-    records: list[Record],
-    out: Path,
-    *,
-    seed: int = 0,
-    quick: bool = False,
-    cache: Path | None = None,
-) -> dict[str, Any]:
+def draw_fig8(task: Task) -> dict[str, Any]:
     figure = new_figure(10, 3.9)
     left, right = figure.subplots(1, 2)
     numbers: dict[str, Any] = {}
     for need, color in zip(FIG8_NEEDS, PALETTE, strict=False):
-        runs = runs_of(records, need)
+        runs = runs_of(task.records, need)
         if not runs:
             continue
         agreement, nmi = (
@@ -341,35 +327,37 @@ def draw_fig8(
             if line
         ),
     )
-    save(figure, out, "fig8")
+    save(figure, task.out, "fig8")
     return numbers | {
         "pending": missing,
-        "claims": [made for name in OVER_ROUNDS for made in round_claims(name, numbers.get(name))],
+        "claims": [one for name in OVER_ROUNDS for one in round_claims(name, numbers.get(name))],
     }
 
 
 def round_claims(name: str, numbers: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Of one data set: both rise, the agreement is stable by round 8 (but on MICE), the NMI by round 5."""
+    """On one data set: both rise, the agreement is stable by round 8 (except on MICE), the NMI by round 5."""
     if numbers is None:
         return [
             claim(f"{name.upper()}: agreement and NMI rise over the rounds.", None, "no runs yet")
         ]
     ends = {NAMES[what]: (numbers[what]["mean"][0], numbers[what]["mean"][-1]) for what in NAMES}
-    found = risen(name, ends, numbers["nmi"]["n_runs"])
-    made = [
+    finding = risen(name, ends, numbers["nmi"]["n_runs"])
+    claims = [
         claim(
-            f"{name.upper()}: agreement and NMI rise over the rounds.", found.holds, found.figures
+            f"{name.upper()}: agreement and NMI rise over the rounds.",
+            finding.holds,
+            finding.figures,
         )
     ]
     for what, number in (("agreement", 8), ("nmi", 5)):
         if (name, what) == ("mice", "agreement"):  # the paper's exception
             continue
         rest = numbers[what]["mean"][number:]
-        made.append(
+        claims.append(
             claim(
                 f"{name.upper()}: the {NAMES[what]} is stable by round {number}.",
                 stable(rest),
                 moves(number, rest),
             )
         )
-    return made
+    return claims

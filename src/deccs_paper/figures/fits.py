@@ -1,9 +1,9 @@
-"""The fits that figures show: the very runs that the tables have under the same number."""
+"""The fits that figures show: the same runs as in the tables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache as kept
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +15,20 @@ from deccs.plots import SHORT_NAMES
 from deccs.rounds.records import Round
 from deccs.scores import of_members
 from deccs.settings import Pretraining
-from deccs_paper.runner import Run, load, pretrained
+from deccs_paper.figures.parts import Task
+from deccs_paper.runner import Run, load_data, pretrained
+
+QUICK = {
+    "rounds__n_rounds": 3,
+    "rounds__n_init": 1,
+    "rounds__n_steps": 60,
+    "pretraining": Pretraining(n_epochs=40),
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Data in the plane with the run of DECCS that the tables have under the same number."""
+    """Data in the plane, and the run of DECCS on it that the tables have, too."""
 
     X: np.ndarray  # (n_points, 2)
     truth: np.ndarray  # (n_points,)
@@ -37,34 +45,41 @@ class Fitted:
         return self.model.best_round_
 
 
-def start_of(
-    name: str, seed: int, quick: bool, cache: Path | None
-) -> tuple[datasets.Dataset, Autoencoder, DECCS]:
-    """The data, the autoencoder all methods share, and DECCS as it is in the tables, not yet fitted."""
-    data = load(name)
-    run = Run("default", "DECCS", name, seed, {})
-    if quick:
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A run of DECCS before its fit."""
+
+    data: datasets.Dataset
+    autoencoder: Autoencoder  # pretrained; all methods start from it
+    model: DECCS
+    root: int  # the seed
+
+
+def start_of(name: str, task: Task) -> Start:
+    """The data, the autoencoder, and DECCS as in the tables."""
+    data, run, folder = load_data(name), Run("default", "DECCS", name, task.seed, {}), task.cache
+    if task.quick:
         data = replace(data, X=data.X[::5], y=data.y[::5], n=len(data.X[::5]))
-        model = run.estimator(n_rounds=3, n_init=1, n_steps=60, pretraining=Pretraining(epochs=40))
-        cache = None  # its key does not know that rows were left out
-    else:
-        model = run.estimator()
-    autoencoder, _ = pretrained(model, data, cache, run.seed)
-    return data, autoencoder, model.set_params(autoencoder=autoencoder)
+        folder = None  # its keys do not say that rows were left out
+    model = run.estimator(**(QUICK if task.quick else {}))
+    return Start(data, pretrained(model, data, folder, run.seed).autoencoder, model, run.seed)
 
 
-@kept
-def fit(name: str, seed: int, quick: bool, cache: Path | None) -> Fitted:
+def fit(name: str, task: Task) -> Fitted:
     """DECCS on a data set; several figures show the same fit."""
-    data, autoencoder, model = start_of(name, seed, quick, cache)
-    return Fitted(
-        data.X, data.y, autoencoder, model.fit(data.X), Run("default", "DECCS", name, seed, {}).seed
-    )
+    return fit_once(name, task.seed, task.quick, task.cache)
 
 
-def member_scores(this: Round, truth: np.ndarray, score: str) -> dict[str, float]:
-    """A score of each member, on the sample it saw, by its short name."""
+@cache
+def fit_once(name: str, seed: int, quick: bool, folder: Path | None) -> Fitted:
+    start = start_of(name, Task([], Path(), seed, quick, folder))
+    data, model = start.data, start.model.set_params(network=start.autoencoder)
+    return Fitted(data.X, data.y, start.autoencoder, model.fit(data.X), start.root)
+
+
+def member_scores(round_: Round, truth: np.ndarray, score: str) -> dict[str, float]:
+    """A score of each member, on the sample it clustered, by its short name."""
     return {
         SHORT_NAMES.get(name, name): values[score]
-        for name, values in of_members(this, truth).items()
+        for name, values in of_members(round_, truth).items()
     }

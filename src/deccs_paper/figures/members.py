@@ -1,4 +1,4 @@
-"""Figures 1 and 2, and what Figure 9 shares with them: members and true classes, before and after."""
+"""Parts of figures 1, 2 and 9: members and true classes, before and after."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def before_and_after(
     best_round: int = -1,
     middle_round: int | None = None,
 ) -> Figure:
-    """Figures 1 and 2 of the paper in one: how the embedding changes, and what the members make of it."""
+    """Figures 1 and 2 of the paper in one: how the embedding changes, and how the members cluster it."""
     figure = new_figure(10, 7)
     places = figure.add_gridspec(2, 1, height_ratios=[1.13, 2])
     embeddings(figure.add_subfigure(places[0]), X, truth, rounds, best_round, middle_round)
@@ -61,39 +61,39 @@ def embeddings(
 
 
 def member_grid(place: Any, truth: ArrayLike, rounds: Sequence[Round], best_round: int) -> None:
-    """Every member's partition in round 0 and in ``best_round``, of the sample it saw, with its ARI."""
+    """Every member's partition in round 0 and in ``best_round``, of the round's sample, with its ARI."""
     _, truth = np.unique(np.asarray(truth), return_inverse=True)
     last = rounds[best_round]
     names = list(dict.fromkeys([*rounds[0].member_names, *last.member_names]))
     rows = place.subplots(2, len(names), squeeze=False)
-    for row, this, side in zip(
+    for row, round_, side in zip(
         rows, [rounds[0], last], ["Autoencoder", "Consensus representation"], strict=True
     ):
         for ax, name in zip(row, names, strict=True):
-            plot_member(this, name, truth, ax)
+            plot_member(round_, name, truth, ax)
         row[0].set_ylabel(side, fontsize=TEXT, color=INK)
 
 
-def plot_member(this: Round, name: str, truth: np.ndarray, ax: Axes | None = None) -> Axes:
+def plot_member(round_: Round, name: str, truth: np.ndarray, ax: Axes | None = None) -> Axes:
     """One member's partition of a round's sample, and its ARI.
 
-    Clusters have the color of the class they meet best; points without a label are gray.
+    Clusters have the color of the class they overlap most; points without a label are gray.
     """
     ax = new_axes() if ax is None else ax
     short = SHORT_NAMES.get(name, name)
-    if name not in this.member_names:
-        scatter(ax, this.Z, np.full(len(this.sample), NOISE), title=f"{short}  left out")
+    if name not in round_.member_names:
+        scatter(ax, round_.Z, np.full(len(round_.sample), NOISE), title=f"{short}  left out")
         return ax
-    partition = this.base_partitions[this.member_names.index(name)]  # (n_sample,)
-    classes = truth[this.sample]
+    partition = round_.base_partitions[round_.member_names.index(name)]  # (n_sample,)
+    classes = truth[round_.sample]
     labeled = partition != NOISE
     score = ari(classes[labeled], partition[labeled])
-    scatter(ax, this.Z, align_labels(partition, classes), title=f"{short}  ARI {score:z.2f}")
+    scatter(ax, round_.Z, align_labels(partition, classes), title=f"{short}  ARI {score:z.2f}")
     return ax
 
 
 def most_halfway(rounds: Sequence[Round], last: int) -> int:
-    """The round between 0 and ``last`` whose agreement is nearest to half way between theirs."""
+    """The round between 0 and ``last`` whose agreement is closest to halfway between theirs."""
     halfway = (rounds[0].agreement + rounds[last].agreement) / 2
     return min(
         range(1, last), key=lambda number: abs(rounds[number].agreement - halfway), default=last

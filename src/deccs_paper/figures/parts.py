@@ -1,41 +1,59 @@
-"""What all figures share: what a figure is, its claims, its files."""
+"""What all figures share: their inputs, claims and files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deccs.storage.atomic import replacing
+from deccs_paper.records import Record
+
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+    from matplotlib.figure import Figure as Picture
 
 
 @dataclass(frozen=True)
 class Need:
-    """Records a figure reads: runs of DECCS as the paper sets it up for a data set, but for these changes."""
+    """Records that a figure reads: runs of DECCS with the paper's settings for a data set and these changes."""
 
     dataset: str
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
+class Task:
+    """What a figure is drawn from, and the folder it goes to."""
+
+    records: list[Record]
+    out: Path
+    seed: int = 0
+    quick: bool = False  # for tests: few points and few steps
+    cache: Path | None = None  # the folder of pretrained autoencoders
+
+
+@dataclass(frozen=True)
 class Figure:
     """A figure of the paper.
 
-    ``draw(records, out, *, seed=0, quick=False, cache=None)`` writes ``<name>.svg`` and ``<name>.png`` to ``out`` and
-    returns the numbers behind the picture as plain JSON, among them ``claims``. ``quick`` is for tests: few points and
-    few steps. ``cache`` is the folder of pretrained autoencoders.
+    ``drawing`` writes ``<name>.svg`` and ``<name>.png``, and returns the numbers behind the picture
+    as plain JSON, among them ``claims``.
     """
 
     title: str
     caption: str
     needs: tuple[Need, ...]  # empty: it fits its models itself
-    draw: Callable[..., dict[str, Any]]
+    drawing: Callable[[Task], dict[str, Any]]
+
+    def draw(self, records: list[Record], out: Path, **more: Any) -> dict[str, Any]:
+        """Draw into the folder ``out``; ``more`` are ``seed``, ``quick`` and ``cache``."""
+        return self.drawing(Task(records, out, **more))
 
 
 def claim(text: str, holds: bool | None, figures: str) -> dict[str, Any]:
-    """What the paper says, whether it holds here (None: records are missing), and by which numbers."""
+    """What the paper says, whether it holds here (None: records are missing), and the numbers."""
     return {"claim": text, "holds": None if holds is None else bool(holds), "figures": figures}
 
 
@@ -47,30 +65,29 @@ def in_words(values: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value:.2f}" for name, value in values.items())
 
 
-def save(drawing: Drawing, out: Path, name: str) -> None:
-    """As SVG and PNG, each whole or not at all; the same picture gives the same bytes."""
+def save(picture: Picture, out: Path, name: str) -> None:
+    """As SVG and PNG, each complete or not at all; the same picture gives the same bytes."""
     from matplotlib import rc_context
 
     out.mkdir(parents=True, exist_ok=True)
     with rc_context({"svg.hashsalt": name}):
-        for kind, metadata in {"svg": {"Date": None}, "png": {"Software": None}}.items():
-            unfinished = out / f".{name}.{kind}"
-            try:
-                drawing.savefig(unfinished, format=kind, metadata=metadata)
-                if kind == "png":
-                    shrink(unfinished)
-                unfinished.replace(out / f"{name}.{kind}")
-            finally:
-                unfinished.unlink(missing_ok=True)
+        with replacing(out / f"{name}.svg") as file:
+            picture.savefig(file, format="svg", metadata={"Date": None})
+        png = BytesIO()
+        picture.savefig(png, format="png", metadata={"Software": None})
+    with replacing(out / f"{name}.png") as file:
+        file.write(with_few_colors(png))
 
 
-def shrink(png: Path) -> None:
-    """256 colors are enough for a drawing, and a third of the bytes: the page carries nine of them."""
+def with_few_colors(png: BytesIO) -> bytes:
+    """256 colors are enough for a drawing and take a third of the bytes: the page holds nine of them."""
     from PIL import Image  # comes with matplotlib
 
     with Image.open(png) as picture:
         few = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    few.save(png, format="PNG", optimize=True)
+    smaller = BytesIO()
+    few.save(smaller, format="PNG", optimize=True)
+    return smaller.getvalue()
 
 
 def pending_note(missing: Sequence[str]) -> str:

@@ -1,8 +1,7 @@
-"""Figures of two clusters that no line separates: 4 (rings with one center) and 9 (half of the members at chance)."""
+"""Figures of two clusters that no line separates: 4 (two rings) and 9 (half of the members at chance)."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from deccs import datasets
 from deccs.data.rows import Rows
 from deccs.data.scaling import fit_scaler
+from deccs.data.source import source_of
 from deccs.members.default import Member
 from deccs.network.autoencoder import Autoencoder
 from deccs.plots import INK, PALETTE, SMALL, new_figure, scatter
@@ -19,20 +19,18 @@ from deccs.rounds.algorithm import learn_consensus
 from deccs.rounds.records import Consensus
 from deccs.scores import nmi
 from deccs.seeds import seed_for
-from deccs.settings import Pretraining, RoundSettings
-from deccs.training.pretraining import pretrain
-from deccs.training.start import initial_autoencoder
+from deccs.settings import Network, Pretraining, Rounds
+from deccs.training.start import starting_autoencoder
 from deccs_paper.claims import all_right, is_half_at_chance
 from deccs_paper.figures.boundaries import plot_boundary
 from deccs_paper.figures.fits import fit, member_scores
 from deccs_paper.figures.members import member_grid
-from deccs_paper.figures.parts import claim, in_words, save
-from deccs_paper.records import Record
+from deccs_paper.figures.parts import Task, claim, in_words, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LAYERS = (20, 20, 2)  # the paper's network for SYNTH
+NETWORK = Network(layers=(20, 20, 2))  # the paper's for SYNTH
 OBJECTIVES = {  # panel -> weights of CE and cons
     "CE": (1.0, 0.0),
     "cons": (0.0, 1.0),
@@ -40,39 +38,25 @@ OBJECTIVES = {  # panel -> weights of CE and cons
 }
 
 
-def draw_fig4(
-    records: list[Record],
-    out: Path,
-    *,
-    seed: int = 0,
-    quick: bool = False,
-    cache: Path | None = None,
-) -> dict[str, Any]:
-    X, truth = datasets.make_rings(100 if quick else 300, random_state=seed)
-    rows = Rows(X, fit_scaler(X))
-    root = seed_for(seed, "rings")
-    autoencoder = initial_autoencoder(rows, LAYERS, 0.0, root)
-    pretrain(
-        autoencoder,
-        rows,
-        Pretraining(
-            epochs=20 if quick else 100, batch_size=64, learning_rate=1e-2, input_noise=0.0
-        ),
-        root,
-    )
+def draw_fig4(task: Task) -> dict[str, Any]:
+    X, truth = datasets.make_rings(100 if task.quick else 300, random_state=task.seed)
+    source, root = source_of(X), seed_for(task.seed, "rings")
+    rows = Rows(source, fit_scaler(source))
+    n_epochs = 20 if task.quick else 100
+    pretraining = Pretraining(n_epochs=n_epochs, batch_size=64, learning_rate=1e-2, input_noise=0.0)
+    autoencoder = starting_autoencoder(rows, NETWORK, pretraining, root).autoencoder
     figure = new_figure(10, 2.8)
     panels = figure.subplots(1, 4)
     scatter(panels[0], X, truth, title="(a)  Data")
     centers(panels[0], X, truth)
-    found = {
-        name: one_update(
-            autoencoder, rows, truth, *weights, n_steps=40 if quick else 400, root=root
-        )
+    n_steps = 40 if task.quick else 400
+    updated = {
+        name: one_update(autoencoder, rows, truth, *weights, n_steps=n_steps, root=root)
         for name, weights in OBJECTIVES.items()
     }
-    widest = max(float(np.ptp(after.rounds[-1].Z, axis=0).max()) for after in found.values())
+    widest = max(float(np.ptp(after.rounds[-1].Z, axis=0).max()) for after in updated.values())
     numbers: dict[str, dict[str, float]] = {}
-    for ax, letter, (name, after) in zip(panels[1:], "bcd", found.items(), strict=True):
+    for ax, letter, (name, after) in zip(panels[1:], "bcd", updated.items(), strict=True):
         first, Z = after.rounds[0].Z, after.rounds[-1].Z  # (n_points, 2)
         scatter(ax, Z, truth, title=f"({letter})  {name}")
         window(ax, Z, 1.12 * widest)
@@ -85,7 +69,7 @@ def draw_fig4(
             fontsize=SMALL,
             color=INK,
         )
-    save(figure, out, "fig4")
+    save(figure, task.out, "fig4")
     ce, cons, both = numbers.values()
     return {
         **numbers,
@@ -122,9 +106,9 @@ def one_update(
     n_steps: int,
     root: int,
 ) -> Consensus:
-    """One round with two members that know the rings: they agree, and only the losses act."""
+    """One round with two members that know the rings: they agree, and only the losses matter."""
     members: list[Member] = [("one", truth), ("other", truth)]
-    settings = RoundSettings(
+    settings = Rounds(
         n_rounds=1,
         n_steps=n_steps,
         learning_rate=0.05,
@@ -139,7 +123,7 @@ def one_update(
 
 
 def window(ax: Axes, Z: np.ndarray, width: float) -> None:
-    """A square around the points. All panels have the same width: an axis that fits its points hides a collapse."""
+    """A square around the points, equally wide in all panels: an axis fitted to its points hides a collapse."""
     for axis, middle in (
         ("x", (Z[:, 0].min() + Z[:, 0].max()) / 2),
         ("y", (Z[:, 1].min() + Z[:, 1].max()) / 2),
@@ -148,7 +132,7 @@ def window(ax: Axes, Z: np.ndarray, width: float) -> None:
 
 
 def centers(ax: Axes, points: np.ndarray, truth: np.ndarray) -> None:
-    """The mean of each class: a dot and, because they may coincide, a cross."""
+    """The mean of each class: a dot and, since they may coincide, a cross."""
     for label, marker in enumerate("oX"):
         x, y = points[truth == label].mean(axis=0)
         ax.plot(
@@ -157,7 +141,7 @@ def centers(ax: Axes, points: np.ndarray, truth: np.ndarray) -> None:
 
 
 def rings_apart(Z: np.ndarray, truth: np.ndarray, scale: float) -> dict[str, float]:
-    """How far two classes are apart: distance of their centers and spread around them, and who can tell them."""
+    """How well two classes are separated: distance of their centers, spread, and who can tell them apart."""
     one, other = Z[truth == 0], Z[truth == 1]
     within = np.concatenate([one - one.mean(axis=0), other - other.mean(axis=0)])
     standard = (Z - Z.mean(axis=0)) / max(float(Z.std()), 1e-12)
@@ -171,20 +155,13 @@ def rings_apart(Z: np.ndarray, truth: np.ndarray, scale: float) -> dict[str, flo
     }
 
 
-def draw_fig9(
-    records: list[Record],
-    out: Path,
-    *,
-    seed: int = 0,
-    quick: bool = False,
-    cache: Path | None = None,
-) -> dict[str, Any]:
-    found = fit("nonlinear", seed, quick, cache)
+def draw_fig9(task: Task) -> dict[str, Any]:
+    fitted = fit("nonlinear", task)
     figure = new_figure(10, 5)
-    member_grid(figure, found.truth, found.rounds, found.last)
-    save(figure, out, "fig9")
+    member_grid(figure, fitted.truth, fitted.rounds, fitted.last)
+    save(figure, task.out, "fig9")
     before, after = (
-        member_scores(found.rounds[number], found.truth, "nmi") for number in (0, found.last)
+        member_scores(fitted.rounds[number], fitted.truth, "nmi") for number in (0, fitted.last)
     )
     return {
         "autoencoder": before,
