@@ -1,8 +1,8 @@
 """``make bench-consensus``: seconds and memory of every consensus function, as N grows.
 
-Four members of ten clusters, each the truth with 10 % of its labels drawn at random. Every figure is of a
-process of its own: the least of three runs after a small one that loads what is loaded once, and the most
-memory it ever held, with what Python and the library hold before.
+Four members of ten clusters, each the truth with 10 % of its labels drawn at random. Every number
+comes from a separate process: the fastest of three runs after a small one that loads everything, and
+the most memory the process ever held, including Python and the library.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ from rich.progress import track
 
 from deccs import scores
 from deccs.consensus import FUNCTIONS
-from deccs.storage.models import versions
-from deccs_paper import records, table
+from deccs.environment import peak_memory_mb
+from deccs_paper import records
+from deccs_paper.blocks import Block
 from deccs_paper.textbook import TEXTBOOK
 
+SECONDS = Block("speed", "python -m deccs_paper.consensus_speed")
+
 SIZES = (1_000, 10_000, 70_000, 1_000_000)
-TEXTBOOK_UP_TO = 10_000  # beyond, a matrix of all pairs of points does not fit
+TEXTBOOK_UP_TO = 10_000  # points: a larger matrix of all pairs does not fit into memory
 N_CLUSTERS, N_MEMBERS, NOISE_SHARE = 10, 4, 0.1
 
 
@@ -54,7 +57,7 @@ def noisy_ensemble(n_points: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray
 
 
 def measure(function: str, version: str, n_points: int) -> Measured:
-    """In this process; call it in a fresh one."""
+    """Measure in this process, which should be a new one."""
     warnings.simplefilter("ignore")
 
     def answer(members: np.ndarray) -> np.ndarray:
@@ -74,13 +77,13 @@ def measure(function: str, version: str, n_points: int) -> Measured:
         version,
         n_points,
         round(min(seconds), 4),
-        records.peak_memory_mb(),
+        peak_memory_mb(),
         round(scores.nmi(truth, labels), 4),
         len(np.unique(labels)),
     )
 
 
-def apart(function: str, version: str, n_points: int) -> Measured:
+def measure_in_process(function: str, version: str, n_points: int) -> Measured:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(measure, function, version, n_points).result()
 
@@ -115,7 +118,7 @@ def markdown(rows: list[Measured]) -> str:
 
 
 def of_records(path: Path) -> list[Measured]:
-    """The figures of a file; of one measured twice the later."""
+    """The measurements in a file; of one made twice the later."""
     names = list(Measured.__dataclass_fields__)
     rows = [Measured(**{name: record[name] for name in names}) for record in records.read(path)]
     return list({(row.function, row.version, row.n_points): row for row in rows}.values())
@@ -127,16 +130,13 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument(
-        "--page", type=Path, help="only put the table of the records in --out into this page"
+        "--page", type=Path, help="measure nothing; write the table of --out into this page"
     )
     parser.add_argument("--functions", nargs="+", default=list(FUNCTIONS), choices=list(FUNCTIONS))
-    parser.add_argument("--out", type=Path, help="a file that gets a JSON line per figure")
+    parser.add_argument("--out", type=Path, help="a file to which a JSON line per number is added")
     given = parser.parse_args(arguments)
     if given.page:
-        rows = markdown(of_records(given.out))
-        given.page.write_text(
-            table.put_into(given.page.read_text(), rows, table.SPEED_BEGIN, table.SPEED_END)
-        )
+        SECONDS.rewrite(given.page, markdown(of_records(given.out)))
         return 0
     wanted = [
         (function, version, n)
@@ -148,16 +148,10 @@ def main(arguments: list[str] | None = None) -> int:
     console = Console()
     measured = []
     for place in track(wanted, "measuring", console=Console(stderr=True)):
-        measured.append(apart(*place))
+        measured.append(measure_in_process(*place))
         if given.out:
-            facts = {
-                "versions": versions(),
-                "machine": records.machine(),
-                "code": records.code_version(),
-            }
-            records.append(
-                given.out, {"experiment": "consensus-speed", **asdict(measured[-1]), **facts}
-            )
+            facts = {"experiment": "consensus-speed", **asdict(measured[-1])}
+            records.append(given.out, facts | records.made_with())
     console.print(markdown(measured), soft_wrap=True, highlight=False)
     return 0
 

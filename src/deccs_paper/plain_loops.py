@@ -1,4 +1,4 @@
-"""The loops of DECCS as one would first write them: the yardstick of ``make bench``.
+"""The loops of DECCS as one would first write them, for ``make bench`` to compare with.
 
 A module per member, a loop over members, a DataLoader, a loss per member, ``.item()`` after each step.
 """
@@ -81,16 +81,21 @@ def update_seconds(
         loss = nn.functional.mse_loss(back, x) + nn.functional.mse_loss(back_other, other)
         for member, head in enumerate(heads):
             logits, logits_other = head(z), head(z_other)
-            own = y[:, member]
-            for cluster in own.unique():
-                mean = z[own == cluster].mean(0).detach()
+            labels_here = y[:, member]
+            for cluster in labels_here.unique():
+                mean = z[labels_here == cluster].mean(0).detach()
                 centers[member][cluster] = 0.5 * centers[member][cluster] + 0.5 * mean
-            said = logits_other.argmax(1)
-            alpha = logits.softmax(1).gather(1, own[:, None])[:, 0].detach()
-            alpha_other = logits_other.softmax(1).gather(1, said[:, None])[:, 0].detach()
-            cons = (alpha * (z - centers[member][own]).square().mean(1)).mean()
-            cons_other = (alpha_other * (z_other - centers[member][said]).square().mean(1)).mean()
-            loss = loss + (nn.functional.cross_entropy(logits, own) + cons + cons_other) / n_members
+            predictions = logits_other.argmax(1)
+            alpha = logits.softmax(1).gather(1, labels_here[:, None])[:, 0].detach()
+            alpha_other = logits_other.softmax(1).gather(1, predictions[:, None])[:, 0].detach()
+            cons = (alpha * (z - centers[member][labels_here]).square().mean(1)).mean()
+            cons_other = (
+                alpha_other * (z_other - centers[member][predictions]).square().mean(1)
+            ).mean()
+            loss = (
+                loss
+                + (nn.functional.cross_entropy(logits, labels_here) + cons + cons_other) / n_members
+            )
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

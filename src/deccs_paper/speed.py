@@ -1,6 +1,6 @@
-"""``make bench``: the loops against what the machine can do, against plain ones, and the whole against the published.
+"""``make bench``: the loops against the machine's limit and plain loops, whole fits against the published recipe.
 
-All in one run, since speed on a shared machine means nothing but as a ratio. A JSON line per figure.
+All in one run: on a shared machine only ratios mean something. One JSON line per measurement.
 """
 
 from __future__ import annotations
@@ -23,27 +23,30 @@ from rich.console import Console
 from deccs import datasets, scores
 from deccs.clock import Clock
 from deccs.data.rows import Rows
-from deccs.data.scaling import Scaler
+from deccs.data.scaling import fit_scaler
+from deccs.data.source import source_of
+from deccs.environment import peak_memory_mb
 from deccs.estimator import DECCS
+from deccs.events import Callback
 from deccs.members.default import default_members
 from deccs.members.running import ask
 from deccs.network.autoencoder import Autoencoder, encode
 from deccs.network.device import threads_for
-from deccs.rounds.algorithm import split_sample
-from deccs.rounds.classifiers import classify
+from deccs.rounds.classifiers import Classifiers, Heads, classify, present_clusters, split_sample
 from deccs.rounds.records import Clustered, Round
 from deccs.rounds.update import update
 from deccs.seeds import generator_for, seed_for
-from deccs.settings import Pretraining, RoundSettings
-from deccs.storage.models import versions
+from deccs.settings import Pretraining, Rounds
+from deccs.training.engine import train
 from deccs.training.pretraining import pretrain
-from deccs_paper import plain_loops, records, table
+from deccs_paper import plain_loops, records
+from deccs_paper.blocks import Block
+from deccs_paper.runner import ROOT
 from deccs_paper.settings import LARGE, PAPER_TABLES, estimator_for, settings_of
 
-MNIST, SYNTH = (
-    (784, LARGE),
-    (2, (20, 20, 2)),
-)  # columns and encoder of the two networks that are measured
+LIST = Block("figures", "python -m deccs_paper.speed")
+# Columns and encoder of the two networks that are measured.
+MNIST, SYNTH = (784, LARGE), (2, (20, 20, 2))
 N_SAMPLE, N_MEMBERS, N_CLUSTERS = 5_600, 4, 10
 PUBLISHED_STEPS = {"pretrain": 150_000, "update": 200_000}
 GROWTH = (10_000, 70_000, 700_000)
@@ -62,14 +65,14 @@ def matrix_rate(seconds: float = 2.0) -> float:
 
 @dataclass(frozen=True)
 class Pace:
-    """The median of three measurements of a loop, each between two of the limit: the machine's pace changes."""
+    """The median of three measurements of a loop, each between two of the limit, since the machine's pace changes."""
 
     seconds: float
     share_of_limit: float
 
 
 def pace_of(measure: Callable[[], float], gflop: float) -> Pace:
-    """``measure`` gives the seconds per step, a step being ``gflop`` of products."""
+    """``measure`` returns the seconds per step; a step has ``gflop`` of products."""
     seconds, shares, limit = [], [], matrix_rate(0.5)
     for _ in range(3):
         seconds.append(measure())
@@ -92,16 +95,17 @@ def step_gflop(n_columns: int, layers: tuple[int, ...], n_rows: int) -> float:
 
 def made_up(n_rows: int, n_columns: int) -> tuple[torch.Tensor, Rows]:
     X = torch.randn(n_rows, n_columns, generator=torch.Generator().manual_seed(0))
-    return X, Rows(X.numpy(), Scaler("none", np.zeros(()), np.ones(())))
+    source = source_of(X.numpy())
+    return X, Rows(source, fit_scaler(source, None))
 
 
 def pretraining_step(
     n_columns: int, layers: tuple[int, ...], n_rows: int, batch_size: int
 ) -> float:
-    """Seconds per step, all told: the held-out error of the epoch is part of it."""
+    """Seconds per step, including its share of the held-out error."""
     _, rows = made_up(n_rows, n_columns)
     network = Autoencoder.feed_forward(n_columns, layers)
-    settings = Pretraining(epochs=1, batch_size=batch_size)
+    settings = Pretraining(n_epochs=1, batch_size=batch_size)
     start = time.perf_counter()
     pretrain(network, rows, settings, root=0)
     return (time.perf_counter() - start) / np.ceil(0.9 * n_rows / batch_size)
@@ -110,49 +114,54 @@ def pretraining_step(
 def clustered_sample(
     autoencoder: Autoencoder, rows: Rows, n_sample: int, k: int
 ) -> tuple[Round, Clustered, Any]:
-    """A round as it stands before its update, with made-up partitions."""
+    """A round before its update, with made-up partitions."""
     sample = torch.arange(n_sample)
     Z = encode(autoencoder, rows, sample)
-    labels = torch.randint(k, (n_sample, N_MEMBERS), generator=torch.Generator().manual_seed(1))
-    train, held_out = split_sample(labels.T.numpy(), 0.1, generator_for(0))
-    heads = classify(Z, labels, train, held_out, generator_for(0), max_steps=25)
-    this = Round(
-        1,
-        sample.numpy(),
-        Z.numpy(),
-        tuple("abcd"),
-        labels.T.numpy(),
-        np.eye(N_MEMBERS),
-        0.5,
-        np.ones(N_MEMBERS),
+    labels = made_up_labels(n_sample, k)
+    train_on, held_out = split_sample(labels.T.numpy(), 0.1, generator_for(0))
+    heads = classify(Z, labels, train_on, held_out, generator_for(0))
+    round_ = Round(
+        number=1,
+        sample=sample.numpy(),
+        Z=Z.numpy(),
+        member_names=tuple("abcd"),
+        base_partitions=labels.T.numpy(),
+        agreement_matrix=np.eye(N_MEMBERS),
+        agreement=0.5,
+        weights=np.ones(N_MEMBERS),
         consensus_weight=1.0,
     )
-    return this, Clustered(sample, Z, labels, train, held_out), heads
+    return round_, Clustered(sample, Z, labels, train_on, held_out), heads
+
+
+def made_up_labels(n_sample: int, k: int) -> torch.Tensor:
+    """(n_sample, n_members)"""
+    return torch.randint(k, (n_sample, N_MEMBERS), generator=torch.Generator().manual_seed(1))
 
 
 def update_step(
     n_columns: int, layers: tuple[int, ...], n_rows: int, n_sample: int, k: int, n_steps: int
 ) -> float:
-    """Seconds per step, all told: the checks on held-out points are part of it."""
+    """Seconds per step, including its share of the checks on held-out points."""
     _, rows = made_up(n_rows, n_columns)
     autoencoder = Autoencoder.feed_forward(n_columns, layers)
-    this, clustered, heads = clustered_sample(autoencoder, rows, n_sample, k)
-    settings = RoundSettings(n_steps=n_steps, patience=1_000, learning_rate=1e-6)
+    round_, clustered, heads = clustered_sample(autoencoder, rows, n_sample, k)
+    settings = Rounds(n_steps=n_steps, patience=1_000, learning_rate=1e-6)
     with threads_for(autoencoder, settings.batch_size):
         start = time.perf_counter()
-        update(autoencoder, heads, rows, clustered, this, settings, seed=0)
+        update(autoencoder, heads, rows, clustered, round_, settings, seed=0)
         return (time.perf_counter() - start) / n_steps
 
 
 def loops() -> Iterator[dict[str, Any]]:
     """(b) and (c): time per step, share of the limit, and the plain loop as a ratio."""
-    batch, each = Pretraining().batch_size, RoundSettings().batch_size
+    batch, each = Pretraining().batch_size, Rounds().batch_size
     for name, (n_columns, layers), n_rows, n_sample, k, n_steps in (
         ("500-500-2000-10", MNIST, 20_000, N_SAMPLE, N_CLUSTERS, 120),
         ("20-20-2", SYNTH, 20_000, 1_000, 4, 400),
     ):
         X, _ = made_up(n_rows, n_columns)
-        labels = torch.randint(k, (n_sample, N_MEMBERS), generator=torch.Generator().manual_seed(1))
+        labels = made_up_labels(n_sample, k)
         network = plain_loops.plain_autoencoder(n_columns, layers)
         given = n_columns, layers, n_rows
         for what, ours, plain, gflop in (
@@ -169,9 +178,7 @@ def loops() -> Iterator[dict[str, Any]]:
                 step_gflop(n_columns, layers, 2 * each),
             ),
         ):
-            with threads_for(
-                network, batch
-            ):  # the limit and the plain loop with the threads of ours
+            with threads_for(network, batch):  # the limit and the plain loop on as many threads
                 pace = pace_of(ours, gflop)
                 slow = float(np.median([plain() for _ in range(3)]))
             yield {
@@ -190,7 +197,7 @@ def embedding_and_classifiers(n_rows: int = 20_000) -> Iterator[dict[str, Any]]:
 
     def embed() -> float:
         start = time.perf_counter()
-        encode(network, rows, torch.arange(n_rows))
+        encode(network, rows)
         return time.perf_counter() - start
 
     pace = pace_of(embed, 2 * n_rows * sum(a * b for a, b in pairwise((784, *LARGE))) / 1e9)
@@ -200,12 +207,12 @@ def embedding_and_classifiers(n_rows: int = 20_000) -> Iterator[dict[str, Any]]:
         "share_of_limit": pace.share_of_limit,
     }
     Z = encode(network, rows, torch.arange(N_SAMPLE))
-    labels = torch.randint(
-        N_CLUSTERS, (N_SAMPLE, N_MEMBERS), generator=torch.Generator().manual_seed(1)
-    )
-    train, held_out = split_sample(labels.T.numpy(), 0.1, generator_for(0))
+    labels = made_up_labels(N_SAMPLE, N_CLUSTERS)
+    train_on, held_out = split_sample(labels.T.numpy(), 0.1, generator_for(0))
+    heads = Classifiers(Z.shape[1], present_clusters(labels))
+    learner = Heads(heads, Z, labels, train_on, held_out, generator_for(0))
     start = time.perf_counter()
-    classify(Z, labels, train, held_out, generator_for(0), patience=1_000)
+    train(learner, n_steps=300, rate=0.1, check_every=25)  # as ``classify``, without an early end
     yield {
         "what": "classifiers of a round (300 steps)",
         "milliseconds": 1e3 * (time.perf_counter() - start),
@@ -227,13 +234,11 @@ def members(n_sample: int = N_SAMPLE) -> Iterator[dict[str, Any]]:
 
 
 def published_seconds(name: str, n_columns: int, n_rows: int) -> float:
-    """The published recipe here: its steps, of 256 rows and in the update twice 256, at the plain loop's pace."""
+    """The published recipe on this machine: its steps, on 256 and 512 rows, at the pace of the plain loops."""
     paper = settings_of(name)
     X, _ = made_up(min(n_rows, 20_000), n_columns)
     n_sample = min(4_600, n_rows // 2)
-    labels = torch.randint(
-        paper.k, (n_sample, N_MEMBERS), generator=torch.Generator().manual_seed(1)
-    )
+    labels = made_up_labels(n_sample, paper.k)
     network = plain_loops.plain_autoencoder(n_columns, paper.layers)
     with threads_for(network, 256):
         pretraining = np.median(
@@ -245,34 +250,32 @@ def published_seconds(name: str, n_columns: int, n_rows: int) -> float:
     return float(PUBLISHED_STEPS["pretrain"] * pretraining + PUBLISHED_STEPS["update"] * rounds)
 
 
-class Watch:
-    """A callback: when the labeling member first was as good as the paper's figure."""
+class Watch(Callback):
+    """When the member that gives the labels first was as good as the paper."""
 
-    def __init__(self, truth: np.ndarray, wanted: float) -> None:
-        self.truth, self.wanted, self.start, self.reached = truth, wanted, time.perf_counter(), None
+    def __init__(self, truth: np.ndarray, goal: float) -> None:
+        self.truth, self.goal, self.start = truth, goal, time.perf_counter()
+        self.reached: float | None = None  # seconds
 
-    reached: float | None
-
-    def __call__(self, finished: Round) -> None:
+    def on_round(self, finished: Round) -> None:
         nmi = scores.nmi(self.truth[finished.sample], finished.base_partitions[0])
-        if self.reached is None and nmi >= self.wanted:
+        if self.reached is None and nmi >= self.goal:
             self.reached = time.perf_counter() - self.start
 
 
 def end_to_end(name: str, repetitions: int) -> Iterator[dict[str, Any]]:
-    """(e): raw data to labels, with the paper's settings, and the published recipe as a multiple."""
+    """(e): from raw data to labels with the paper's settings, and the published recipe as a multiple."""
     data = datasets.load(name)
     for repetition in range(repetitions):
         watch = Watch(data.y, PAPER_TABLES["table2"]["DECCS"][name][0])
         model = estimator_for(
-            name, random_state=seed_for(2022, name, repetition), callbacks=[watch]
+            name, random_state=seed_for(ROOT, name, repetition), callbacks=[watch]
         )
         start = time.perf_counter()
         model.fit(data.X)
         seconds = time.perf_counter() - start
-        published = published_seconds(
-            name, data.d, data.n
-        )  # beside each run: the machine's pace changes
+        # After each run, since the machine's pace changes.
+        published = published_seconds(name, data.d, data.n)
         phases = [finished.seconds for finished in model.rounds_]
         members = sum(phase["cluster"] for phase in phases) / sum(
             sum(phase.values()) for phase in phases
@@ -283,25 +286,26 @@ def end_to_end(name: str, repetitions: int) -> Iterator[dict[str, Any]]:
             "nmi": scores.nmi(data.y, model.labels_),
             "seconds_to_the_papers_nmi": watch.reached,
             "members_share_of_rounds": members,
-            "peak_memory_mb": records.peak_memory_mb(),
+            "peak_memory_mb": peak_memory_mb(),
             "published_seconds": published,
             "times_faster_than_published": published / seconds,
         }
 
 
 def grown(n_points: int) -> dict[str, Any]:
-    """(f), in a process of its own: noisy copies of 10,000 rows, one epoch and two rounds."""
+    """(f), in a separate process: noisy copies of 10,000 rows, one epoch and two rounds."""
     rng = np.random.default_rng(0)
     base = rng.normal(size=(10, 64))[rng.integers(10, size=10_000)] + rng.normal(size=(10_000, 64))
     X = np.tile(base.astype(np.float32), (n_points // len(base), 1))
     X += 0.1 * rng.standard_normal(X.shape, dtype=np.float32)
-    before, clock = records.peak_memory_mb(), Clock()
-    DECCS(10, n_rounds=2, pretraining=Pretraining(epochs=1), random_state=0).fit(X)
+    before, clock = peak_memory_mb(), Clock()
+    settings = {"rounds": Rounds(n_rounds=2), "pretraining": Pretraining(n_epochs=1)}
+    DECCS(10, **settings, random_state=0).fit(X)
     clock.lap("fit")
     return {
         "what": f"{n_points:,} x 64, one epoch and two rounds",
         "seconds": clock.laps["fit"],
-        "peak_memory_mb": records.peak_memory_mb(),
+        "peak_memory_mb": peak_memory_mb(),
         "data_mb": X.nbytes / 2**20,
         "before_mb": before,
     }
@@ -334,19 +338,16 @@ def words(figure: dict[str, Any]) -> str:
         "data_mb": "{:.0f} MB of data",
         "gflops": "{:.0f} GFLOP/s",
     }
-    said = [
+    parts = [
         text.format(figure[key]).replace("%", " %")
         for key, text in form.items()
         if figure.get(key) is not None
     ]
-    return f"{figure['what']}: {', '.join(said)}"
-
-
-LIST_BEGIN, LIST_END = "<!-- figures: python -m deccs_paper.speed -->", "<!-- end of figures -->"
+    return f"{figure['what']}: {', '.join(parts)}"
 
 
 def listed(path: Path) -> str:
-    """The figures of a file of records, of one measured twice the later."""
+    """The measurements in a file of records; of one made twice the later."""
     last = {figure["what"]: figure for figure in records.read(path)}
     return "\n".join(f"- {words(figure)}" for figure in last.values())
 
@@ -357,7 +358,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--datasets",
         nargs="*",
         default=["synth", "usps", "mnist"],
-        help="of the whole runs; may be none",
+        help="data sets of the whole runs, or none",
     )
     parser.add_argument("--seeds", type=int, default=1, help="whole runs per data set")
     parser.add_argument(
@@ -365,11 +366,11 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--out", type=Path, default=Path("runs/speed.jsonl"))
     parser.add_argument(
-        "--page", type=Path, help="a Markdown page whose list of figures is made anew from --out"
+        "--page", type=Path, help="a Markdown page whose list is rewritten from --out"
     )
     given = parser.parse_args(arguments)
     console = Console()
-    facts = {"versions": versions(), "machine": records.machine(), "code": records.code_version()}
+    facts = records.made_with()
 
     def report(figures: Iterator[dict[str, Any]]) -> None:
         for figure in figures:
@@ -383,9 +384,7 @@ def main(arguments: list[str] | None = None) -> int:
         report(end_to_end(name, given.seeds))
     report(growth(tuple(given.sizes)))
     if given.page:
-        given.page.write_text(
-            table.put_into(given.page.read_text(), listed(given.out), LIST_BEGIN, LIST_END)
-        )
+        LIST.rewrite(given.page, listed(given.out))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Consensus functions as the textbooks have them, a vertex or a row per point: the yardstick of ``consensus_speed``."""
+"""Consensus functions as textbooks have them, a vertex or a row per point, for ``consensus_speed`` to compare with."""
 
 from __future__ import annotations
 

@@ -30,12 +30,13 @@ CONS_WEIGHTS, REC_WEIGHTS = LAMBDAS, (0.0, 1.0)
 CONS_STUDY = tuple(sorted(STUDIED))  # the paper shows MNIST
 OVER_ROUNDS = FIGURES["fig8"].datasets
 
-FIG7_NEEDS = tuple(
-    Need(name, {"rounds__lambda_cons": cons, "rounds__lambda_rec": rec})
+WEIGHTS = {
+    (name, rec, cons): Need(name, {"rounds__lambda_cons": cons, "rounds__lambda_rec": rec})
     for name in CONS_STUDY
     for rec in REC_WEIGHTS
     for cons in CONS_WEIGHTS
-)
+}
+FIG7_NEEDS = tuple(WEIGHTS.values())
 FIG8_NEEDS = tuple(Need(name) for name in OVER_ROUNDS)
 
 
@@ -157,14 +158,7 @@ def note(figure: Any, text: str) -> None:
 
 
 def draw_fig7(task: Task) -> dict[str, Any]:
-    runs = {
-        (name, rec, cons): runs_of(
-            task.records, Need(name, {"rounds__lambda_cons": cons, "rounds__lambda_rec": rec})
-        )
-        for name in CONS_STUDY
-        for rec in REC_WEIGHTS
-        for cons in CONS_WEIGHTS
-    }
+    runs = {key: runs_of(task.records, need) for key, need in WEIGHTS.items()}
     figure = new_figure(10, 2.9 * len(CONS_STUDY) + 0.4)
     panels = figure.subplots(len(CONS_STUDY), 2)
     numbers: dict[str, Any] = {}
