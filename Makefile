@@ -17,13 +17,13 @@ test: lint
 test-slow: $(STAMP)
 	$(BIN)/pytest -m slow
 
-# The loops against the machine's limit and plain ones, whole runs against the published recipe; some 15 minutes.
+# The loops against the machine's limit and plain loops, whole fits against the published recipe; about 15 minutes.
 bench: $(STAMP)
-	$(BIN)/python -m deccs.benchmark.speed
+	$(BIN)/python -m deccs_paper.speed
 
-# Every consensus function at 1,000 to 1,000,000 points; some five minutes.
+# Every consensus function on 1,000 to 1,000,000 points; about five minutes.
 bench-consensus: $(STAMP)
-	$(BIN)/python -m deccs.benchmark.consensus_speed --out runs/consensus-speed.jsonl
+	$(BIN)/python -m deccs_paper.consensus_speed --out runs/consensus-speed.jsonl
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests
