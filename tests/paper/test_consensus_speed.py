@@ -1,4 +1,4 @@
-"""The benchmark of the consensus functions: it measures what it says."""
+"""The benchmark of the consensus functions."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_the_table_has_the_textbook_as_a_multiple():
     assert "| eac | 0.500 s (textbook 10 x) | 0.700 s | 400 | 450 | 0.950 |" in markdown(rows)
 
 
-def test_one_figure():
+def test_one_measurement():
     found = measure("mcla", "deccs", 500)
     assert (
         found.n_clusters == 10

@@ -10,7 +10,9 @@ from numpy.testing import assert_array_equal
 from deccs.plots import new_figure
 from deccs_paper.figures import FIGURES, Need, curves, fits, toys
 from deccs_paper.figures.boundaries import classifiers_of
-from deccs_paper.runner import Run, settings_record
+from deccs_paper.figures.parts import Task
+from deccs_paper.record_names import settings_record
+from deccs_paper.runner import Run
 from deccs_paper.settings import RECIPE, estimator_for
 
 FROM_RECORDS = ["fig7", "fig8"]
@@ -88,8 +90,8 @@ def test_a_blank_image_would_be_seen(tmp_path):
     assert is_blank(tmp_path / "blank.png")
 
 
-def test_classifiers_of_a_round_are_trained_again_to_the_same_bits():
-    found = fits.fit("synth", 0, True, None)
+def test_classifiers_of_a_round_are_trained_again_to_the_same_bits(tmp_path):
+    found = fits.fit("synth", Task([], tmp_path, quick=True))
     again = classifiers_of(found.rounds[found.last], found.root)
     assert_array_equal(
         again.weight.detach().numpy(), found.model.classifiers_.weight.detach().numpy()
@@ -97,11 +99,12 @@ def test_classifiers_of_a_round_are_trained_again_to_the_same_bits():
     assert_array_equal(again.bias.detach().numpy(), found.model.classifiers_.bias.detach().numpy())
 
 
-def test_the_fit_on_synth_is_the_one_of_the_tables():
-    data, autoencoder, model = fits.start_of("synth", 3, True, None)
+def test_the_fit_on_synth_is_the_one_of_the_tables(tmp_path):
+    start = fits.start_of("synth", Task([], tmp_path, seed=3, quick=True))
+    data, model = start.data, start.model
     run = Run("default", "DECCS", "synth", 3, {})
-    assert model.random_state == run.seed
-    assert autoencoder.pretrained
+    assert model.random_state == start.root == run.seed
+    assert start.autoencoder.pretrained
     unchanged = settings_record(run.estimator())
     quick = {"n_rounds", "n_init", "n_steps", "pretraining"}
     assert {
@@ -145,11 +148,11 @@ def test_figure_8_from_records_by_hand(drawn, tmp_path):
     }
     assert found["har"]["nmi"]["mean"] == [0.3, 0.5, *[0.7] * 9]
     assert found["pending"] == ["PENDIGITS", "MNIST"]
-    said = {claim["claim"]: claim["holds"] for claim in found["claims"]}
-    assert said["MICE: agreement and NMI rise over the rounds."] is False  # the NMI does not
-    assert said["HAR: agreement and NMI rise over the rounds."] is True
-    assert said["MNIST: agreement and NMI rise over the rounds."] is None
-    assert "MICE: the agreement is stable by round 8." not in said  # the paper's exception
+    verdicts = {claim["claim"]: claim["holds"] for claim in found["claims"]}
+    assert verdicts["MICE: agreement and NMI rise over the rounds."] is False  # the NMI does not
+    assert verdicts["HAR: agreement and NMI rise over the rounds."] is True
+    assert verdicts["MNIST: agreement and NMI rise over the rounds."] is None
+    assert "MICE: the agreement is stable by round 8." not in verdicts  # the paper's exception
 
 
 @pytest.mark.parametrize(("last", "holds"), [(0.80, True), (0.83, False)])
@@ -157,8 +160,8 @@ def test_an_agreement_that_still_moves_after_round_8_is_not_stable(drawn, tmp_pa
     found = FIGURES["fig8"].draw(
         [record("har", 0, [*[0.8] * 10, last], [0.5] * 11, n=10_299)], tmp_path
     )
-    said = {claim["claim"]: claim["holds"] for claim in found["claims"]}
-    assert said["HAR: the agreement is stable by round 8."] is holds
+    verdicts = {claim["claim"]: claim["holds"] for claim in found["claims"]}
+    assert verdicts["HAR: the agreement is stable by round 8."] is holds
 
 
 def test_figure_7_from_records_by_hand(drawn, tmp_path):
@@ -171,8 +174,8 @@ def test_figure_7_from_records_by_hand(drawn, tmp_path):
                     number,
                     [0.5 + 0.1 * place] * 11,
                     [0.7] * 11,
-                    lambda_cons=cons,
-                    lambda_rec=0.0,
+                    rounds__lambda_cons=cons,
+                    rounds__lambda_rec=0.0,
                     nmi=0.80 - 0.05 * place + 0.01 * number,
                 )
             )
@@ -204,15 +207,15 @@ def test_claims_of_the_consensus_weight(drawn, tmp_path, agreements, nmis, holds
             [0.7] * 11,
             n=9_298,
             nmi=nmi,
-            lambda_cons=cons,
-            lambda_rec=0.0,
+            rounds__lambda_cons=cons,
+            rounds__lambda_rec=0.0,
         )
         for cons, agreement, nmi in zip(curves.CONS_WEIGHTS, agreements, nmis, strict=False)
     ]
     found = FIGURES["fig7"].draw(made, tmp_path)
-    said = {claim["claim"]: claim["holds"] for claim in found["claims"]}
-    assert said["USPS: a higher lambda_cons leads to a higher agreement."] is holds[0]
-    assert said["USPS: with lambda_rec 0, NMI falls at very high lambda_cons."] is holds[1]
+    verdicts = {claim["claim"]: claim["holds"] for claim in found["claims"]}
+    assert verdicts["USPS: a higher lambda_cons leads to a higher agreement."] is holds[0]
+    assert verdicts["USPS: with lambda_rec 0, NMI falls at very high lambda_cons."] is holds[1]
 
 
 def words_of(drawing):
@@ -227,7 +230,7 @@ def test_missing_records_are_named_in_the_picture(drawn, tmp_path):
     assert "HAR  (1 run)" in words
 
     some = [
-        record("usps", 0, [0.5], [0.5], n=9_298, lambda_cons=cons, lambda_rec=rec)
+        record("usps", 0, [0.5], [0.5], n=9_298, rounds__lambda_cons=cons, rounds__lambda_rec=rec)
         for rec in (0.0, 1.0)
         for cons in curves.CONS_WEIGHTS
         if (rec, cons) != (1.0, 10.0)
@@ -245,12 +248,12 @@ def test_missing_records_are_named_in_the_picture(drawn, tmp_path):
 def test_a_need_takes_the_runs_of_its_settings_and_no_others():
     good, later = record("har", 0, [0.5], [0.5]), record("har", 0, [0.6], [0.5])
     second = record(
-        "har", 1, [0.7], [0.5], lambda_rec=1.0, recipe=RECIPE
+        "har", 1, [0.7], [0.5], rounds__lambda_rec=1.0, recipe=RECIPE
     )  # "auto"; other methods changed since
     others = [
-        record("har", 2, [0.1], [0.1], lambda_ce=0.0),
-        record("har", 3, [0.1], [0.1], sample_size=0.02),
-        record("har", 4, [0.1], [0.1], lambda_rec=0.0),
+        record("har", 2, [0.1], [0.1], rounds__lambda_ce=0.0),
+        record("har", 3, [0.1], [0.1], rounds__sample_size=0.02),
+        record("har", 4, [0.1], [0.1], rounds__lambda_rec=0.0),
         record("har", 5, [0.1], [0.1], status="failed"),
         record("har", 6, [0.1], [0.1], recipe=2),
         record("usps", 7, [0.1], [0.1]),

@@ -1,4 +1,4 @@
-"""The benchmark of the loops measures the real ones."""
+"""The benchmark of the loops measures the real loops."""
 
 import json
 
@@ -29,21 +29,21 @@ def test_both_kinds_of_loop_run():
     assert speed.update_step(6, (4, 2), 300, 150, 3, 5) > 0
 
 
-def test_the_watch_notes_when_the_papers_figure_is_reached():
+def test_the_watch_notes_when_the_papers_number_is_reached():
     class Finished:
         sample = np.arange(4)
         base_partitions = np.array([[0, 0, 1, 1]])
 
-    watch = speed.Watch(np.array([0, 0, 1, 1]), wanted=0.9)
-    watch(Finished)
+    watch = speed.Watch(np.array([0, 0, 1, 1]), goal=0.9)
+    watch.on_round(Finished)
     assert watch.reached is not None
-    never = speed.Watch(np.array([0, 1, 0, 1]), wanted=0.9)
-    never(Finished)
+    never = speed.Watch(np.array([0, 1, 0, 1]), goal=0.9)
+    never.on_round(Finished)
     assert never.reached is None
 
 
 @pytest.mark.slow
-def test_the_command_writes_a_line_per_figure(tmp_path, capsys):
+def test_the_command_writes_a_line_per_measurement(tmp_path, capsys):
     assert (
         speed.main(["--datasets", "--sizes", "10000", "--out", str(tmp_path / "speed.jsonl")]) == 0
     )
