@@ -20,7 +20,7 @@ from deccs.deep.concurl import (
     TwoViews,
     balanced,
     consensus_loss,
-    contrastive_loss,
+    info_nce,
     final_prototypes,
     shape_of_images,
     small_convolutions,
@@ -143,13 +143,11 @@ def test_the_consensus_loss_is_the_mean_over_projections_views_and_points():
     )
 
 
-def test_contrastive_loss_by_hand():
+def test_info_nce_by_hand():
     view = torch.eye(2)  # cosines 1 and 0, over 1/2
-    assert float(contrastive_loss(torch.stack([view, view]))) == pytest.approx(
-        math.log(1 + math.exp(-2))
-    )
+    assert float(info_nce(torch.stack([view, view]))) == pytest.approx(math.log(1 + math.exp(-2)))
     mixed_up = torch.stack([view, view.flip(0)])
-    assert float(contrastive_loss(mixed_up)) == pytest.approx(math.log(1 + math.exp(2)))
+    assert float(info_nce(mixed_up)) == pytest.approx(math.log(1 + math.exp(2)))
 
 
 def test_prototypes_without_points_give_way_to_k_means():

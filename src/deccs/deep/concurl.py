@@ -95,8 +95,8 @@ def balanced(scores: torch.Tensor, epsilon: float = 0.05, n_iterations: int = 3)
     return q.exp()
 
 
-def contrastive_loss(z: torch.Tensor, temperature: float = 0.5) -> torch.Tensor:
-    """The representation loss: the other view of an image must be found among those of the whole batch.
+def info_nce(z: torch.Tensor, temperature: float = 0.5) -> torch.Tensor:
+    """The representation loss (InfoNCE): the other view of an image must be found among those of the whole batch.
 
     ``z``: (2, batch, n_latent) of unit length. A cross-entropy over cosines, from each view to the other.
     """
@@ -260,7 +260,7 @@ class TwoViews(Learner):
         images = self.to_images(rows).repeat(2, 1, 1, 1)  # (2 batch, channels, height, width)
         views = move(images, draw_motion(len(images), self.motions))
         z = self.embed(views).unflatten(0, (2, -1))  # (2, batch, n_latent)
-        loss = contrastive_loss(z)
+        loss = info_nce(z)
         if not self.has_prototypes:
             return loss
         consensus = consensus_loss(z, self.prototypes, self.projections, self.method.temperature)
