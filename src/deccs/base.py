@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -73,7 +74,7 @@ class Fit:
 
 
 @dataclass(eq=False, repr=False)
-class Clusterer(ModelFiles, ClusterMixin, Parameters):
+class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
     """The base of all estimators.
 
     A method says what it checks beyond its parameters' rules (``_check``), how it learns
@@ -122,11 +123,13 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters):
         """Raise a ValueError where parameters do not fit the data or each other."""
         check_enough_points(self.n_clusters, n_points)
 
+    @abstractmethod
     def _learn(self, fit: Fit) -> None:
-        raise NotImplementedError
+        """Learn from the rows of a fit, and keep what was learned."""
 
+    @abstractmethod
     def _answers(self, source: RowSource) -> Iterator[Answer]:
-        raise NotImplementedError
+        """The answers for rows, block by block, in their order."""
 
     def _training_answers(self, fit: Fit) -> Iterator[Answer]:
         """The answers for the rows of the fit; a method that knows them already need not compute them."""
@@ -214,12 +217,13 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _answers(self, source: RowSource) -> Iterator[Answer]:
         return (self._answer(Z) for Z in self._embedded(source))
 
+    @abstractmethod
     def _embedded(self, source: RowSource) -> Iterator[np.ndarray]:
         """(n_block, n_latent) doubles, block by block; each row by itself."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _answer(self, Z: np.ndarray) -> Answer:
-        raise NotImplementedError
+        """The answer for represented points."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -62,13 +63,13 @@ class TrainedMethod(DeepClustering, TrainedEmbedder):
             self._train(autoencoder, rows, fit)
         self.autoencoder_ = autoencoder.cpu().eval()
 
+    @abstractmethod
     def _network(self, fit: Fit, rows: Rows) -> Autoencoder:
         """The network the training begins with, on the device of the rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _train(self, autoencoder: Autoencoder, rows: Rows, fit: Fit) -> None:
         """Train, and keep what was learned; the autoencoder itself is kept by the base class."""
-        raise NotImplementedError
 
     def _run(self, learner: Learner, rows: Rows, fit: Fit, *, check_every: int = 100) -> Trained:
         """The training of a learner for the method's number of steps."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
@@ -178,16 +179,17 @@ class EnsembleEmbedding(DeepClustering):
         for place in blocks(len(rows.row_of), ROWS_AT_ONCE):
             yield answer.rows(rows.row_of[place])
 
+    @abstractmethod
     def _most_clusters(self, n_points: int) -> int:
-        raise NotImplementedError
+        """How many clusters a member has at most."""
 
+    @abstractmethod
     def _learn_embedding(self, rows: DistinctRows, fit: Fit) -> np.ndarray:
         """Learn, and return what ``_embed`` gives for the rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _embed(self, H: csr_array) -> np.ndarray:
         """(n, n_all_clusters) -> (n, n_components) doubles, each row by itself."""
-        raise NotImplementedError
 
     def _embedded(self, source: RowSource) -> Iterator[np.ndarray]:
         return (self._embed(H) for H in self.ensemble_.memberships(source, self.scaler_))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 from collections.abc import Mapping
+from inspect import isabstract
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -20,7 +21,7 @@ from deccs.storage.values import ModelFileError, Reader, Writer
 
 FORMAT, FORMAT_VERSION = "deccs model", 2
 
-# Estimators by name, filled by the classes themselves: a file says a name of this list, never a module.
+# Filled by the classes themselves: a file says a name of this list, never a module.
 ESTIMATORS: dict[str, type[Any]] = {}
 HOMES = ("deccs.estimator", "deccs.consensus", "deccs.deep")  # importing them fills the list
 LISTENERS = (
@@ -127,17 +128,23 @@ def read_preprocessing(path: str | PathLike[str]) -> dict[str, Any]:
         )
 
 
+def estimators() -> dict[str, type[Any]]:
+    """Every estimator by name, without the base classes, which cannot be instantiated."""
+    for home in HOMES:
+        importlib.import_module(home)
+    return {name: cls for name, cls in ESTIMATORS.items() if not isabstract(cls)}
+
+
 def class_named(name: Any, kind: type | None, path: object) -> type[Any]:
     if kind is not None and kind.__name__ == name:
         return kind
-    for home in HOMES:
-        importlib.import_module(home)
-    if name not in ESTIMATORS:
+    known = estimators()
+    if name not in known:
         raise ModelFileError(
             f"{path} holds a {name!r:.60}, which is no estimator of deccs {__version__}. For a class "
             "of your own call its load: YourClass.load(path)."
         )
-    cls = ESTIMATORS[name]
+    cls = known[name]
     if kind is not None and not issubclass(cls, kind):
         raise ModelFileError(
             f"{path} holds a {name}, not a {kind.__name__}. Load it with {name}.load(path)."
