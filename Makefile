@@ -1,21 +1,42 @@
-# make run   install and run DECCS on SYNTH: labels, representation and a picture in out/
-# make test  install and run lint, types, import direction, tests and doc examples
+# make run    install, and run DECCS on SYNTH: labels, representation and a picture in out/
+# make test   install what is missing; format, lint, types, import direction, tests and doc examples
+# make dist   build sdist and wheel, check both, and use the wheel in a fresh environment
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 export DECCS_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: run test test-slow lint bench bench-consensus clean
+.PHONY: run test test-slow lint format docs dist bench bench-consensus clean
 
 run: $(STAMP)
 	DECCS_DATA= $(BIN)/deccs demo --out out
 
-# Two processes of one thread each: most tests are too small for two threads.
+# Two processes with one thread each: most tests are too small for two threads.
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -m slow
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+# The documentation: its examples run, its links lead somewhere, its tables are those of the code and the records.
+docs: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 src tests/test_layout.py tests/paper/test_readme.py
+
+dist: $(STAMP)
+	rm -rf dist build
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tools/check_wheel.py dist $(CHECK_WHEEL)
 
 # The loops against the machine's limit and plain loops, whole fits against the published recipe; about 15 minutes.
 bench: $(STAMP)
@@ -25,15 +46,10 @@ bench: $(STAMP)
 bench-consensus: $(STAMP)
 	$(BIN)/python -m deccs_paper.consensus_speed --out runs/consensus-speed.jsonl
 
-lint: $(STAMP)
-	$(BIN)/ruff check src tests
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $@
 
 clean:
-	rm -rf .venv out build *.egg-info
+	rm -rf .venv out build dist src/*.egg-info
