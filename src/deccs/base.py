@@ -221,9 +221,9 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _embedded(self, source: RowSource) -> Iterator[np.ndarray]:
         """(n_block, n_latent) doubles, block by block; each row by itself."""
 
-    @abstractmethod
     def _answer(self, Z: np.ndarray) -> Answer:
         """The answer for represented points."""
+        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -170,12 +171,12 @@ class RandomProjections(SoftClusterer):
             listeners.tell("on_progress", done)
         return projections
 
+    @abstractmethod
     def _soft_clusterer(self) -> Callable[[np.ndarray, int], Any]:
         """What clusters a projected sample, (n_sample, q) of deviation 1, with a seed.
 
         It runs in other processes, so it holds nothing of the estimator but the settings it needs.
         """
-        raise NotImplementedError
 
     def _aggregate(self, F: np.ndarray, root: int) -> None:
         """Cluster the memberships F of the sample: by their average co-membership."""
