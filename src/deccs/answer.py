@@ -37,10 +37,9 @@ class Answer:
 
     def rows(self, index: np.ndarray) -> Answer:
         """The answer for the rows at these places, in their order."""
-        parts = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Answer(
-            **{
-                name: None if part is None else part[:, index] if name == "members" else part[index]
-                for name, part in parts.items()
-            }
-        )
+        parts: dict[str, np.ndarray | None] = {}
+        for field in fields(self):
+            part = getattr(self, field.name)
+            axis = 1 if field.name == "members" else 0
+            parts[field.name] = None if part is None else part.take(index, axis=axis)
+        return Answer(**parts)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
+from torch.nn.functional import softplus
 
 from deccs import scores
 from deccs.consensus import co_association
@@ -12,6 +13,7 @@ from deccs.data.scaling import fit_scaler
 from deccs.data.source import ArrayRows
 from deccs.deep.agae import (
     AGAE,
+    AdversarialGraph,
     Graph,
     GraphEncoder,
     Prior,
@@ -20,6 +22,9 @@ from deccs.deep.agae import (
     partition_prior,
     row_means,
 )
+from deccs.deep.base import first_centers
+from deccs.network.by_hand import feed_forward
+from deccs.training.engine import train
 
 QUICK = {
     "n_clusters": 3,
@@ -137,6 +142,81 @@ def test_without_the_adversary_the_clusters_still_come_and_the_adversary_changes
     assert scores.ari(blobs.y, plain.labels_) == 1
     assert_array_equal(plain.base_partitions_, fitted.base_partitions_)
     assert np.abs(plain.codes_ - fitted.codes_).max() > 0.01
+
+
+def slow_training(encoder, counts, method, root):
+    """The steps as the paper says them: the critic's, then the encoder's, each by its own optimizer."""
+    shares = torch.from_numpy(counts / counts.sum()).float()
+    critic = feed_forward((method.layers[1], 64, 64, 1))
+    optimizer = torch.optim.Adam(encoder.parameters(), lr=method.learning_rate)
+    critics = torch.optim.Adam(critic.parameters(), lr=method.learning_rate / 10)
+    centers = None
+    for step in range(method.n_steps):
+        mean, deviation = encoder()
+        z = mean + deviation * torch.randn_like(mean)
+        neighbor = encoder.draw_neighbors()
+        other = torch.multinomial(shares, len(counts), replacement=True)
+        loss = link_loss(z, neighbor, other, shares)
+        since_first = step - method.n_steps // 3
+        if since_first >= 0:
+            if since_first % method.update_interval == 0:
+                if centers is None:
+                    centers = first_centers(mean.detach(), method.n_clusters, root)
+                prior = partition_prior(mean.detach(), shares, centers)
+                centers = prior.centers
+            real = softplus(-critic(prior.draw(len(counts)))[:, 0]).mean()
+            false = (shares * softplus(critic(z.detach())[:, 0])).sum()
+            critics.zero_grad()
+            (real + false).backward()
+            critics.step()
+            deceived = (shares * softplus(-critic(z)[:, 0])).sum()
+            loss = loss + method.adversarial_weight * deceived
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return critic
+
+
+def test_the_engine_trains_encoder_and_critic_as_two_optimizers_by_turns():
+    rows = distinct_rows(some_partitions())
+    graph = consensus_graph(rows.membership, rows.membership, rows.counts, n_neighbors=6)
+    features = np.random.default_rng(0).normal(size=(len(rows), 5)).astype(np.float32)
+    method = AGAE(3, n_steps=30, layers=(8, 4), update_interval=7)
+    torch.manual_seed(0)
+    slow = GraphEncoder(features, graph, method.layers)
+    slow_critic = slow_training(slow, rows.counts, method, root=0)
+    torch.manual_seed(0)
+    encoder = GraphEncoder(features, graph, method.layers)
+    learner = AdversarialGraph(encoder, rows.counts, method, root=0)
+    train(learner, method.n_steps, rate=method.learning_rate)
+    assert_same_weights(encoder, slow)
+    assert_same_weights(learner.critic, slow_critic)
+
+
+def assert_same_weights(one, other):
+    for weight, other_weight in zip(one.parameters(), other.parameters(), strict=True):
+        assert torch.equal(weight, other_weight)
+
+
+def test_a_checkpoint_holds_what_is_learned_and_not_the_graph(fitted):
+    rows = distinct_rows(fitted.base_partitions_)
+    graph = fitted._graph(rows.membership)
+    encoder = GraphEncoder(np.ones((len(rows), 4), dtype=np.float32), graph, layers=(8, 4))
+    assert set(encoder.state_dict()) == {"hidden.weight", "hidden.bias", "code.weight", "code.bias"}
+
+
+def test_a_loss_that_is_not_finite_when_the_critic_starts_is_survived(monkeypatch, blobs):
+    """The training goes back to before the prior, and makes it when it gets there again."""
+    draw, calls = Prior.draw, []
+
+    def spoiled(self, n):
+        calls.append(n)
+        return draw(self, n) * (float("nan") if len(calls) <= 3 else 1)
+
+    monkeypatch.setattr(Prior, "draw", spoiled)
+    model = AGAE(**QUICK).fit(blobs.X)
+    assert np.isfinite(model.codes_).all() and len(calls) > 3
+    assert_array_equal(model.predict(blobs.X), model.labels_)
 
 
 @pytest.mark.parametrize(

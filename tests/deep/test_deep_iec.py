@@ -1,5 +1,7 @@
 """IEC: its closed form by hand and by brute force, its members, and the contract of the deep methods."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,7 +11,9 @@ from deccs.data.scaling import fit_scaler
 from deccs.data.source import ArrayRows
 from deccs.deep.base_partitions import kmeans_ensemble, membership, nearest_centers
 from deccs.deep.iec import IEC, denoising_map, principal_part, stacked_maps, with_constant
+from deccs.events import Callback, Listeners
 from deccs.labels import canonical
+from deccs.storage import Checkpoint
 
 QUICK = {"n_clusters": 3, "n_partitions": 8, "random_state": 0}
 
@@ -112,6 +116,52 @@ def test_a_point_between_two_centers_has_the_same_one_alone_as_among_many():
     (together,) = nearest_centers(ArrayRows(X), scaler, [centers])
     alone = [next(nearest_centers(ArrayRows(row[None]), scaler, [centers])) for row in X]
     assert_array_equal(together, np.concatenate(alone))
+
+
+def test_members_are_taken_from_a_checkpoint(blobs):
+    class Memory(Checkpoint):
+        saved: ClassVar[dict] = {}
+
+        def save_at_times(self, name, state):
+            self.saved[name] = {key: list(value) for key, value in state().items()}
+
+        def load(self, name):
+            return self.saved.get(name)
+
+    class StopsAfterThree(Callback):
+        n_told = 0
+
+        def on_progress(self, progress):
+            self.n_told += 1
+
+        def stop(self):
+            return self.n_told == 3
+
+    source, memory, listener = ArrayRows(blobs.X), Memory(), StopsAfterThree()
+    given = (source, fit_scaler(source), 5, (3, 6), 0)
+    whole, partitions = kmeans_ensemble(*given)
+    three, _ = kmeans_ensemble(*given, listeners=Listeners([listener]), checkpoint=memory)
+    assert len(three.centers) == 3
+    resumed, again = kmeans_ensemble(*given, checkpoint=memory)
+    assert_array_equal(again, partitions)
+    for centers, resumed_centers in zip(whole.centers, resumed.centers, strict=True):
+        assert_array_equal(centers, resumed_centers)
+
+
+def test_the_fit_asks_the_members_for_each_point_once(monkeypatch, blobs):
+    n_rows = []
+    read = ArrayRows.read
+
+    def counted(self, rows):
+        block = read(self, rows)
+        n_rows.append(len(block))
+        return block
+
+    monkeypatch.setattr(ArrayRows, "read", counted)
+    IEC(**QUICK).fit(blobs.X)
+    # One row for the shift and all rows for the scale, a sample of all rows for each member, and
+    # all rows for the nearest centers; none for the labels.
+    assert sum(n_rows) == 1 + (1 + QUICK["n_partitions"] + 1) * len(blobs.X)
 
 
 @pytest.mark.parametrize(

@@ -197,10 +197,8 @@ class AdversarialGraph(Learner):
         # (n_rows,) of the points
         self.shares = torch.from_numpy(counts / counts.sum()).float().to(self.device)
         self.critic = feed_forward((method.layers[1], 64, 64, 1)).to(self.device)
-        # Of the prior: none before the critic takes part.
-        self.centers: torch.Tensor | None = None
-        self.deviations: torch.Tensor | None = None
-        self.cluster_shares: torch.Tensor | None = None
+        # Of the prior; empty until the critic takes part.
+        self.centers = self.deviations = self.cluster_shares = torch.empty(0, device=self.device)
 
     def start(self, rate: float) -> list[torch.optim.Optimizer]:
         self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=rate / 10)
@@ -215,7 +213,7 @@ class AdversarialGraph(Learner):
         since_first = step - self.method.n_steps // 3 - 1  # the critic takes part after a third
         if since_first < 0 or not self.method.adversarial_weight:
             return loss
-        if since_first % self.method.update_interval == 0:
+        if since_first % self.method.update_interval == 0 or not len(self.centers):
             self._renew_prior(mean.detach())
         self._train_critic(z.detach())
         self.critic.requires_grad_(False)  # here only the encoder learns
@@ -224,25 +222,22 @@ class AdversarialGraph(Learner):
         return loss + self.method.adversarial_weight * deceived
 
     def _renew_prior(self, mean: torch.Tensor) -> None:
-        if self.centers is None:
+        if not len(self.centers):
             n_clusters = min(self.method.n_clusters, self.n_rows)
             self.centers = first_centers(mean.cpu(), n_clusters, self.root)
         prior = partition_prior(mean, self.shares, self.centers)
-        self.centers, self.deviations, self.cluster_shares = (
-            prior.centers,
-            prior.deviations,
-            prior.shares,
-        )
+        self.centers, self.deviations = prior.centers, prior.deviations
+        self.cluster_shares = prior.shares
 
     def _train_critic(self, z: torch.Tensor) -> None:
-        """One step. The encoder's loss is that of the critic after it, so the engine's own step would be too late."""
-        assert self.centers is not None
-        assert self.deviations is not None
-        assert self.cluster_shares is not None
+        """One step, before the encoder's: the encoder learns from the critic after it.
+
+        Every process has the whole graph and the same seed, so there is nothing to synchronize.
+        """
         prior = Prior(self.centers, self.deviations, self.cluster_shares)
         real = softplus(-self.critic(prior.draw(self.n_rows))[:, 0])  # (n_rows,)
         false = softplus(self.critic(z)[:, 0])  # (n_rows,)
-        (real.mean() + (self.shares * false).sum()).backward()  # type: ignore[no-untyped-call]
+        (real.mean() + (self.shares * false).sum()).backward()
         self.critic_optimizer.step()
         self.critic_optimizer.zero_grad(set_to_none=True)  # the engine's step then changes nothing
 
