@@ -3,33 +3,10 @@ import sys
 import numpy as np
 import pytest
 from matplotlib import pyplot
-from matplotlib.colors import to_hex
 from sklearn.exceptions import NotFittedError
 
-from deccs import DECCS, Pretraining, datasets, plots
-from deccs.rounds.losses import LossParts
-from deccs.rounds.records import Round
-from deccs_paper import figures
-
-TRUTH = np.array([0, 0, 1, 1, 0, 1])
-SAMPLE = np.array([0, 1, 2, 3])  # classes 0 0 1 1
-Z = np.arange(8.0).reshape(4, 2)  # of the sample
-
-
-def hand_made_round(number, partitions, agreement=0.5, names=("kmeans", "mine", "mixture")):
-    partitions = np.array(partitions)
-    return Round(
-        number,
-        SAMPLE,
-        Z,
-        names[: len(partitions)],
-        partitions,
-        np.eye(len(partitions)),
-        agreement,
-        np.ones(len(partitions)),
-        0.0,
-        losses=LossParts(1, 2, 3, 6),
-    )
+from deccs import DECCS, Pretraining, Rounds, datasets, plots
+from tests.helpers.plotting import points_of
 
 
 @pytest.fixture(scope="module")
@@ -37,88 +14,18 @@ def fitted():
     X, y = datasets.make_synth(n_per_cluster=40, random_state=0)
     model = DECCS(
         4,
-        n_rounds=1,
-        n_init=1,
-        n_steps=10,
-        lambda_cons=1.0,
-        pretraining=Pretraining(epochs=200),
+        rounds=Rounds(n_rounds=1, n_init=1, n_steps=10, lambda_cons=1.0),
+        pretraining=Pretraining(n_epochs=30),
         random_state=0,
     )
     return model.fit(X), X, y
-
-
-def points_of(ax):
-    """Colors of the points of an axes, in the order of their places from left to right."""
-    drawn = ax.collections[0]
-    order = np.argsort(drawn.get_offsets()[:, 0])
-    return [to_hex(color).upper() for color in drawn.get_facecolors()[order]]
-
-
-def test_before_and_after_has_the_paper_s_panels_and_scores_by_hand():
-    renamed, crossed, unsure = [1, 1, 0, 0], [0, 1, 0, 1], [0, 0, 1, -1]
-    rounds = [
-        hand_made_round(0, [renamed, crossed, unsure], 0.2),
-        hand_made_round(1, [crossed] * 3, 0.9),
-        hand_made_round(2, [renamed] * 3, 1.0),
-    ]
-    figure = figures.before_and_after(np.arange(12.0).reshape(6, 2), TRUTH, rounds)
-
-    strip, members = figure.axes[:4], figure.axes[4:]
-    assert [ax.get_title() for ax in strip] == [
-        "(a)  Data",
-        "(b)  Autoencoder",
-        "(c)  After 1 update",
-        "(d)  Consensus representation",
-    ]
-    assert [ax.get_xlabel() for ax in strip[1:]] == [
-        "agreement 0.20",
-        "agreement 0.90",
-        "agreement 1.00",
-    ]
-    # Two crossed halves: no pair together in both, (0 - 2/3) / (2 - 2/3) = -0.5. Noise is not scored.
-    assert [ax.get_title() for ax in members] == [
-        "KM  ARI 1.00",
-        "mine  ARI -0.50",
-        "GMM  ARI 1.00",
-        "KM  ARI 1.00",
-        "mine  ARI 1.00",
-        "GMM  ARI 1.00",
-    ]
-    assert pyplot.get_fignums() == []
-
-
-def test_a_cluster_has_the_color_of_its_class_whatever_its_number():
-    ax = figures.plot_member(hand_made_round(0, [[1, 1, 0, -1]]), "kmeans", TRUTH)
-    first, second = plots.PALETTE[:2]
-    assert points_of(ax) == [first, first, second, plots.NO_LABEL]
-
-
-def test_a_member_that_was_left_out_is_said_to_be():
-    ax = figures.plot_member(hand_made_round(0, [[1, 1, 0, 0]]), "spectral", TRUTH)
-    assert ax.get_title() == "SC  left out"
-    assert set(points_of(ax)) == {plots.NO_LABEL}
-
-
-@pytest.mark.parametrize(
-    ("agreements", "last", "expected"),
-    [
-        ([0.2, 0.3, 0.7, 0.9, 1.0], 4, 2),  # half way is 0.6
-        ([0.2, 1.0], 1, 1),
-        ([0.2], 0, 0),  # nothing in between: the last
-    ],
-)
-def test_the_middle_panel_is_the_round_nearest_to_half_way(agreements, last, expected):
-    rounds = [
-        hand_made_round(number, [[0, 0, 1, 1]], value) for number, value in enumerate(agreements)
-    ]
-    assert figures.most_halfway(rounds, last) == expected
 
 
 def test_plots_of_a_fitted_model(fitted):
     model, X, y = fitted
     ax = plots.plot_rounds(model)
     assert ax.get_lines()[0].get_ydata() == pytest.approx(
-        [this.agreement for this in model.rounds_]
+        [round_.agreement for round_ in model.rounds_]
     )
     matrix = model.rounds_[model.best_round_].agreement_matrix
     assert [text.get_text() for text in plots.plot_agreement(model).texts] == [
@@ -132,7 +39,26 @@ def test_plots_of_a_fitted_model(fitted):
 
 def test_more_than_two_dimensions_are_shown_by_their_main_components():
     flat = np.array([[3.0, 0, 0], [-3, 0, 0], [0, 1, 0], [0, -1, 0]])  # the plane of the first two
-    assert np.abs(plots.in_the_plane(flat)) == pytest.approx(np.abs(flat[:, :2]), abs=1e-12)
+    plane = plots.plane_of(flat)
+    assert plane(flat) == pytest.approx(flat[:, :2], abs=1e-12)  # the largest entry is positive
+    assert plane.share == pytest.approx(1)
+    thick = np.vstack([flat, [[0, 0, 2], [0, 0, -2]]])  # variances 18, 2 and 8
+    assert plots.plane_of(thick).share == pytest.approx(26 / 28)
+
+
+@pytest.mark.parametrize(
+    ("points", "drawn"),
+    [
+        ([[1.0], [2.0]], [[1, 0], [2, 0]]),
+        ([[1.0, 5.0], [2.0, 6.0]], [[1, 5], [2, 6]]),
+        ([[1.0, 5.0, 9.0]], [[1, 5]]),  # one point has no main components
+        ([[1.0, 5.0, 9.0]] * 3, [[0, 0]] * 3),
+    ],
+)
+def test_few_dimensions_or_points_stay_as_they_are(points, drawn):
+    points = np.array(points)
+    assert plots.plane_of(points)(points) == pytest.approx(np.array(drawn))
+    assert plots.plane_of(points).share == 1
 
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):

@@ -216,7 +216,8 @@ def plane_of(points: ArrayLike) -> Plane:
     d = points.shape[1]
     if d <= 2 or len(points) < 2:
         return Plane(np.zeros(d), np.eye(d, 2), 1.0)
-    pca = PCA(2, random_state=0).fit(points.astype(np.float64))
+    with np.errstate(invalid="ignore"):  # points that are all the same have no variance
+        pca = PCA(2, random_state=0).fit(points.astype(np.float64))
     # A component has no sign of its own; scikit-learn makes its largest entry positive.
     share = pca.explained_variance_ratio_.sum() if pca.explained_variance_.any() else 1.0
     return Plane(pca.mean_, pca.components_.T, float(share))

@@ -10,26 +10,27 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
-from deccs import DECCS, __version__
-from deccs.app import cli
-from deccs.app import run_folder as runs
-from deccs_paper import demo
+from deccs import DECCS, __version__, base
+from deccs.app import cli, run_folder
+from deccs.network.autoencoder import encode_exactly
+from deccs.network.by_hand import FeedForward
 
 SETTINGS = """
 clusters = 3
 rounds = 1
 id = "key"
 [settings]
-layers = [8, 2]
-n_init = 1
-n_steps = 10
-batch_size = 64
+network.layers = [8, 2]
+rounds = {n_init = 1, n_steps = 10, batch_size = 64}
 [settings.pretraining]
-epochs = 15
+n_epochs = 15
 batch_size = 32
 """
+UNFINISHED = [run_folder.CHECKPOINT, run_folder.ROUNDS]
+EVERYTHING = sorted((*run_folder.RESULTS, run_folder.ROUNDS))
 
 
 def deccs(*words):
@@ -73,14 +74,12 @@ def run(place):
         "fit", place / "train.csv", "--config", place / "fit.toml", "--out", place / "run"
     )
     assert code == 0, err
-    (place / "said.txt").write_text(out + "\n---\n" + err)
+    (place / "printed.txt").write_text(out + "\n---\n" + err)
     return place / "run"
 
 
 def test_fit_writes_the_run_folder(run, place, blobs):
-    assert sorted(path.name for path in run.iterdir()) == sorted(
-        runs.RESULTS
-    )  # and no checkpoint is left
+    assert sorted(path.name for path in run.iterdir()) == EVERYTHING  # and no checkpoint is left
     header, *rows = rows_of(run / "labels.csv")
     assert header == ["id", "label", "confidence"]
     assert [row[0] for row in rows] == [f"k{number}" for number in range(120)]
@@ -107,9 +106,13 @@ def test_fit_writes_the_run_folder(run, place, blobs):
     assert summary["options"]["clusters"] == 3 and summary["versions"]["deccs"] == __version__
     assert b"<html" in (run / "report.html").read_bytes()[:500]
 
-    said = (place / "said.txt").read_text()
-    assert "Left out: word: text ('x0' in line 2)." in said
-    assert "round  0  agreement" in said and str(run / "labels.csv") in said
+    rounds = [json.loads(line) for line in (run / "rounds.jsonl").read_text().splitlines()]
+    assert [record["agreement"] for record in rounds] == summary["agreement_over_rounds"]
+    assert rounds == [round_.as_dict() for round_ in model.rounds_]
+
+    printed = (place / "printed.txt").read_text()
+    assert "Left out: word: text ('x0' in line 2)." in printed
+    assert "round  0  agreement" in printed and str(run / "labels.csv") in printed
 
 
 def test_predict_of_the_training_file_is_the_labels_file(run, place, tmp_path):
@@ -178,10 +181,10 @@ def test_json_is_one_object_and_the_seed_fixes_all(run, place, tmp_path):
     )
 
 
-def test_the_report_is_made_anew(run, place, tmp_path):
+def test_the_report_written_again_is_the_same(run, place, tmp_path):
     code, _, err = deccs("report", run, "--out", tmp_path / "again.html")
     assert code == 0 and str(tmp_path / "again.html") in err
-    assert (tmp_path / "again.html").stat().st_size > 10_000
+    assert (tmp_path / "again.html").read_bytes() == (run / "report.html").read_bytes()
     code, _, err = deccs(
         "report", run, "--out", tmp_path / "never.html", "--data", place / "new.csv"
     )
@@ -195,7 +198,7 @@ def test_data_that_changed_or_went_is_told(run, place, tmp_path, monkeypatch):
         ({"file": str(tmp_path / "gone.csv")}, "--data"),
     ):
         changed = {**summary, "data": {**summary["data"], **data}}
-        monkeypatch.setattr(runs, "read_summary", lambda folder, changed=changed: changed)
+        monkeypatch.setattr(run_folder, "read_summary", lambda folder, changed=changed: changed)
         code, _, err = deccs("report", run)
         assert code == 2 and word in err
 
@@ -220,7 +223,7 @@ def test_results_are_replaced_only_when_asked(run, place, tmp_path):
     (out / "mine.txt").write_text("kept")
     for overwrite in ((), ("--overwrite", "--clusters", 2)):
         assert deccs(*options, out, *overwrite) == (0, "", "")
-    assert sorted(path.name for path in out.iterdir()) == sorted((*runs.RESULTS, "mine.txt"))
+    assert sorted(path.name for path in out.iterdir()) == sorted((*EVERYTHING, "mine.txt"))
     assert (
         json.loads((out / "summary.json").read_text())["options"]["clusters"] == 2
     )  # the command line wins
@@ -230,6 +233,12 @@ def test_results_are_replaced_only_when_asked(run, place, tmp_path):
     ("words", "told"),
     [
         (["--clusters", 500], "n_clusters=500"),
+        (["--method", "idek"], "Did you mean 'idec'?"),
+        (["--set", "n_rounds=3"], "Did you mean 'rounds.n_rounds'?"),
+        (["--set", "rounds.n_rounds"], "NAME=VALUE"),
+        (["--set", "rounds.n_rounds=-1"], "rounds.n_rounds must be a whole number of at least 0"),
+        (["--set", "rounds.ramp_up=no"], "rounds.ramp_up must be True or False, got 'no'"),
+        (["--set", "callbacks=[]"], "no setting 'callbacks'"),
         (["--clusters", 0], "at least 1"),
         (["--scale", "log"], "auto, global"),
         (["--members", "kmeans,spektral"], "Did you mean 'spectral'?"),
@@ -256,11 +265,17 @@ def test_bad_input_is_exit_code_2_and_leaves_nothing(place, tmp_path, words, tol
         ("c.toml", "clustres = 3", "Did you mean 'clusters'?"),
         ("c.toml", "clusters = ", "cannot be read"),
         ("c.json", "[1]", "list"),
-        ("c.toml", "clusters = 'three'", "wrong type"),
-        ("c.toml", "settings = {n_step = 3}", "Did you mean 'n_steps'?"),
-        ("c.toml", "settings = {members = []}", "members"),
-        ("c.toml", "settings.pretraining = {epoch = 3}", "Did you mean 'epochs'?"),
-        ("c.toml", "settings.pretraining = {epochs = -3}", "epochs"),
+        ("c.toml", "clusters = 'three'", "clusters must be a whole number, got 'three'"),
+        ("c.toml", "clusters = true", "clusters must be a whole number, got True"),
+        ("c.toml", "columns = [1]", "columns must be a list of names, got [1]"),
+        ("c.toml", "settings = 3", "settings must be a table"),
+        ("c.toml", "overwrite = true", "no option 'overwrite'"),
+        ("c.toml", "scale = 'log'", "--scale must be one of auto, global, columns, none"),
+        ("c.toml", "settings = {n_step = 3}", "'pretraining.n_steps' or 'rounds.n_steps'?"),
+        ("c.toml", "settings = {members = []}", "no setting 'members'"),
+        ("c.toml", "settings.pretraining = {n_epoch = 3}", "Did you mean 'pretraining.n_epochs'?"),
+        ("c.toml", "settings.pretraining = {n_epochs = -3}", "pretraining.n_epochs must be"),
+        ("c.toml", "settings.rounds = 3", "rounds must be a deccs.Rounds(...) or None, got 3"),
     ],
 )
 def test_bad_config_files(place, tmp_path, name, text, told):
@@ -268,11 +283,11 @@ def test_bad_config_files(place, tmp_path, name, text, told):
     code, _, err = deccs(
         "fit", place / "train.csv", "--config", tmp_path / name, "--out", tmp_path / "run"
     )
-    assert code == 2 and told in err and not (tmp_path / "run").exists()
+    assert code == 2 and told in " ".join(err.split()) and not (tmp_path / "run").exists()
 
 
 def test_config_in_json_members_and_columns(place, tmp_path):
-    settings = {"layers": [8, 2], "n_steps": 5, "n_init": 1, "pretraining": {"epochs": 2}}
+    settings = {"network.layers": [8, 2], "rounds": {"n_init": 1}, "pretraining.n_epochs": 2}
     (tmp_path / "c.json").write_text(
         json.dumps({"columns": ["d", "b"], "rounds": 0, "settings": settings})
     )
@@ -287,6 +302,10 @@ def test_config_in_json_members_and_columns(place, tmp_path):
         "kmeans,birch",
         "--scale",
         "none",
+        "--set",
+        "rounds.n_steps=5",
+        "--set",
+        "rounds.n_rounds=7",
         "--out",
         tmp_path / "run",
         "--json",
@@ -295,6 +314,10 @@ def test_config_in_json_members_and_columns(place, tmp_path):
     document = json.loads(out)
     assert document["members"] == ["kmeans", "birch"] and document["data"]["columns"] == ["d", "b"]
     assert document["scaled"] == "none" and document["data"]["id_column"] is None
+    model = DECCS.load(tmp_path / "run" / "model")
+    assert model.network.layers == [8, 2] and model.pretraining.n_epochs == 2
+    assert (model.rounds.n_init, model.rounds.n_steps) == (1, 5)
+    assert model.rounds.n_rounds == 0  # an option wins over a setting
     assert rows_of(tmp_path / "run" / "labels.csv")[:2][0] == ["row", "label", "confidence"]
 
 
@@ -310,13 +333,16 @@ def test_compare(run, place, tmp_path):
     )
     (halves / "summary.json").write_text((run / "summary.json").read_text())
     code, out, _ = deccs("compare", run, halves, "--json")
-    found = json.loads(out)
-    assert code == 0 and [this["rows"] for this in found["runs"]] == [120, 90]
-    (pair,) = found["pairs"]
+    comparison = json.loads(out)
+    assert code == 0 and [each["rows"] for each in comparison["runs"]] == [120, 90]
+    (pair,) = comparison["pairs"]
     assert pair["rows_in_common"] == 90 and 0.5 < pair["nmi"] < 1 and 0 < pair["ari"] < 1
     code, out, _ = deccs("compare", run, run)
     assert code == 0 and "1.000" in out
-    for words, told in (((run,), "at least two"), ((run, tmp_path), "no folder of a finished run")):
+    for words, told in (
+        ((run,), "at least two"),
+        ((run, tmp_path), "not the folder of a finished run"),
+    ):
         code, _, err = deccs("compare", *words)
         assert code == 2 and told in err
     (halves / "labels.csv").write_text("row,label,confidence\n0,0,1\n")
@@ -356,20 +382,10 @@ def test_datasets_and_info(monkeypatch, tmp_path):
     assert deccs("--version")[:2] == (0, f"deccs {__version__}\n")
 
 
-def test_demo(monkeypatch, tmp_path):
-    asked = []
-    monkeypatch.setattr(demo, "run", lambda *given: asked.append(given))
-    assert deccs("demo", "--out", tmp_path, "--seed", 3)[0] == 0 and asked == [(tmp_path, 3)]
-    (tmp_path / "file").write_text("mine")
-    monkeypatch.undo()
-    assert deccs("demo", "--out", tmp_path / "file")[0] == 2
-
-
-def test_stopped_with_ctrl_c_the_same_command_goes_on(tmp_path):
-    """A real process, stopped after its first round; the result has the bits of a run nobody stopped."""
-    write_table(
-        tmp_path / "noise.csv", np.random.default_rng(0).random((150, 4))
-    )  # nothing to agree about soon
+def test_stopped_with_ctrl_c_the_same_command_resumes(tmp_path):
+    """A real process, stopped after its first round; the result has the bits of an undisturbed run."""
+    noise = np.random.default_rng(0).random((150, 4))  # nothing to agree about soon
+    write_table(tmp_path / "noise.csv", noise)
     (tmp_path / "fit.toml").write_text(SETTINGS.replace("rounds = 1", "rounds = 2"))
     command = ["fit", str(tmp_path / "noise.csv"), "--config", str(tmp_path / "fit.toml"), "--out"]
     process = subprocess.Popen(
@@ -378,17 +394,19 @@ def test_stopped_with_ctrl_c_the_same_command_goes_on(tmp_path):
         stdout=subprocess.PIPE,
         text=True,
     )
-    said = ""
+    printed = ""
     for line in process.stderr:
-        said += line
+        printed += line
         if line.startswith("round  0"):
             process.send_signal(signal.SIGINT)
             break
     out, rest = process.communicate(timeout=600)
-    assert process.returncode == 130, said + rest
-    assert "the same command goes on" in rest
+    assert process.returncode == 130, printed + rest
+    assert "the same command resumes" in rest
     assert json.loads(out)["status"] == "interrupted"
-    assert [path.name for path in (tmp_path / "run").iterdir()] == ["checkpoint"]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == UNFINISHED
+    with (tmp_path / "run" / "rounds.jsonl").open("a") as log:
+        log.write('{"start": 0, "rou')  # as if killed in the middle of a line
 
     code, _, err = deccs(*command, tmp_path / "run", "--clusters", 4)  # another fit
     assert code == 2 and "--overwrite" in err
@@ -398,34 +416,86 @@ def test_stopped_with_ctrl_c_the_same_command_goes_on(tmp_path):
     assert code == 0
     for name in ("labels.csv", "embedding.npy"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+    lines = (tmp_path / "run" / "rounds.jsonl").read_text().splitlines()
+    assert [json.loads(line)["round"] for line in lines] == [0, 1, 2]
 
 
 def test_results_that_cannot_be_written_do_not_cost_the_fit(place, run, tmp_path, monkeypatch):
     """A full disk, say: the state stays until the results are there, and the same command writes them."""
-    command = [
-        "fit",
-        place / "train.csv",
-        "--config",
-        place / "fit.toml",
-        "--out",
-        tmp_path / "run",
-    ]
+    out = tmp_path / "run"
+    command = ["fit", place / "train.csv", "--config", place / "fit.toml", "--out", out]
     with monkeypatch.context() as patched:
-        patched.setattr(
-            np, "save", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
-        )
+        full = OSError(28, "No space left on device")
+        patched.setattr(run_folder, "write_npy_header", lambda *_: (_ for _ in ()).throw(full))
         code, _, err = deccs(*command)
-    assert code == 1 and "No space left" in err and "the same command goes on from there" in err
-    assert [path.name for path in (tmp_path / "run").iterdir()] == ["checkpoint"]
+    assert code == 1 and "No space left" in err and "the same command resumes" in err
+    assert sorted(path.name for path in out.iterdir()) == UNFINISHED
     code, _, err = deccs(*command)
     assert code == 0 and "pretraining" not in err
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(runs.RESULTS)
-    assert (tmp_path / "run" / "labels.csv").read_bytes() == (run / "labels.csv").read_bytes()
+    assert sorted(path.name for path in out.iterdir()) == EVERYTHING
+    assert (out / "labels.csv").read_bytes() == (run / "labels.csv").read_bytes()
+    assert (out / "rounds.jsonl").read_text().count("\n") == 2
+
+
+def test_every_row_is_embedded_once_after_training(place, tmp_path, monkeypatch):
+    """Labels, embedding, confidence, summary and report come from one pass over 20,000 rows."""
+    n_rows, seen = 20_000, []
+    X = np.random.default_rng(0).normal(size=(n_rows, 3)) + np.arange(n_rows)[:, None] % 2 * 6
+    np.save(tmp_path / "big.npy", X)
+
+    def counted(autoencoder, source, scaler):
+        for Z in encode_exactly(autoencoder, source, scaler):
+            seen.append(len(Z))
+            yield Z
+
+    def count_doubles(encoder, given):
+        (x,) = given
+        if x.dtype == torch.float64:
+            in_double.append(len(x))
+
+    in_double = []
+    hook = torch.nn.modules.module.register_module_forward_pre_hook(
+        lambda module, given: (
+            count_doubles(module, given) if isinstance(module, FeedForward) else None
+        )
+    )
+    monkeypatch.setattr(base, "encode_exactly", counted)
+    quick = [
+        "--set",
+        "pretraining.n_steps=5",
+        "--set",
+        "rounds.n_steps=2",
+        "--set",
+        "rounds.n_init=1",
+    ]
+    quick += ["--set", "rounds.sample_size=200", "--set", "network.layers=[4, 2]", "--rounds", "1"]
+    out = tmp_path / "run"
+    try:
+        code, _, err = deccs(
+            "fit",
+            tmp_path / "big.npy",
+            "-k",
+            2,
+            "--members",
+            "kmeans,mixture",
+            "-q",
+            "-o",
+            out,
+            *quick,
+        )
+    finally:
+        hook.remove()
+    assert code == 0, err
+    assert sum(seen) == n_rows
+    assert sum(in_double) == n_rows  # whoever asked for it
+    assert len(rows_of(out / "labels.csv")) == n_rows + 1 and (out / "report.html").exists()
 
 
 def test_help_and_completion_do_not_wait_for_torch():
     """The shell asks at every press of the key."""
-    look = "import sys, deccs, deccs.cli; print(*{'torch', 'sklearn', 'numpy'} & set(sys.modules))"
+    look = (
+        "import sys, deccs, deccs.app.cli; print(*{'torch', 'sklearn', 'numpy'} & set(sys.modules))"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", look], capture_output=True, text=True, check=True

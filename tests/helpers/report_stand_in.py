@@ -1,8 +1,9 @@
-"""A model whose every answer is plain to see, so that a report of it can be checked by hand."""
+"""A model whose answers are easy to see, so that a report of it can be checked by hand."""
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from deccs.answer import Answer
 from deccs.members.agreement import average_agreement, pairwise_agreement
 from deccs.rounds.records import Round
 
@@ -10,14 +11,17 @@ from deccs.rounds.records import Round
 class StandIn(BaseEstimator):
     """X is the representation and, as its last column, the label; three members, one of which splits cluster 0.
 
-    Confidence falls with the row's place within X: the last row is the least certain.
+    Confidence falls with the row's place within X: the last row is the least certain. A ``plain``
+    one has no members, no rounds and no confidence.
     """
 
-    def __init__(self, note="nothing"):
-        self.note = note
+    def __init__(self, note="nothing", plain=False):
+        self.note, self.plain = note, plain
 
     def fit(self, X, *, n_rounds=3, sample_size=None, member_names=("kmeans", "ward", "fine")):
         self.labels_ = self.predict(X)
+        if self.plain:
+            return self
         self.n_clusters_ = int(self.labels_.max()) + 1
         self.member_names_ = member_names
         self.label_source_ = member_names[0]
@@ -26,9 +30,7 @@ class StandIn(BaseEstimator):
             sample = np.sort(np.random.default_rng(number).permutation(len(X))[:sample_size])
             Z = self.transform(X)[sample] * (number + 1)  # the rounds pull the points apart
             partitions = self.members_predict(X)[:, sample]
-            partitions[0] = (
-                partitions[0] + 1
-            ) % self.n_clusters_  # other names for the same clusters
+            partitions[0] = (partitions[0] + 1) % self.n_clusters_  # the same clusters, renamed
             partitions[1, :2] = -1
             names = member_names
             if number == 1:
@@ -51,6 +53,11 @@ class StandIn(BaseEstimator):
         self.agreement_ = self.rounds_[-1].agreement
         return self
 
+    def answer(self, X):
+        members = None if self.plain else self.members_predict(X)
+        confidence = None if self.plain else 1 - 0.5 * np.arange(len(X)) / len(X)
+        return Answer(self.transform(X), self.predict(X), confidence=confidence, members=members)
+
     def transform(self, X):
         return np.asarray(X)[:, :-1]
 
@@ -61,9 +68,6 @@ class StandIn(BaseEstimator):
         label, first = self.predict(X), self.transform(X)[:, 0]
         fine = np.where((label == 0) & (first > first[label == 0].mean()), label.max() + 1, label)
         return np.stack([label, label, fine])
-
-    def consensus_confidence(self, X):
-        return 1 - 0.5 * np.arange(len(X)) / len(X)
 
 
 def blobs_with_labels(n, d, n_clusters, seed=0):

@@ -1,5 +1,6 @@
 import base64
 import json
+import os
 import re
 import tomllib
 from html.parser import HTMLParser
@@ -13,6 +14,8 @@ import scipy.sparse as sp
 from matplotlib.image import imread
 from sklearn.decomposition import PCA
 
+from deccs.data import source
+from deccs.data.source import source_of
 from deccs.labels import align_labels
 from deccs.report import clusters, points, write_report
 from deccs.report.page import part
@@ -85,8 +88,8 @@ def stand_in():
 def test_a_real_model_comes_back_from_its_page(tmp_path, fitted, blobs):
     data = report(tmp_path, fitted, blobs.X).data
     assert (unpack(data["labels"]) == fitted.labels_).all()
-    for said, member in zip(fitted.members_predict(blobs.X), data["members"], strict=True):
-        assert (unpack(member["labels"]) == said).all()
+    for labels, member in zip(fitted.members_predict(blobs.X), data["members"], strict=True):
+        assert (unpack(member["labels"]) == labels).all()
     confidence, scale = fitted.consensus_confidence(blobs.X), data["confidence"]
     read = scale["low"] + unpack(scale["values"]) / 65_534 * (scale["high"] - scale["low"])
     assert read == pytest.approx(confidence, abs=1e-4)
@@ -96,12 +99,12 @@ def test_a_real_model_comes_back_from_its_page(tmp_path, fitted, blobs):
     assert places(result) == pytest.approx(
         fitted.transform(blobs.X), abs=result["size"] / 65_000
     )  # 2-D: as it is
-    for this, frame in zip(fitted.rounds_, rounds, strict=True):
-        assert (unpack(frame["places"]) == this.sample).all()
-        assert places(frame) == pytest.approx(this.Z, abs=frame["size"] / 65_000)
-        for name, partition in zip(this.member_names, this.base_partitions, strict=True):
-            wanted = align_labels(partition, fitted.labels_[this.sample])
-            assert (unpack(frame["members"][name]) == np.where(wanted < 0, 255, wanted)).all()
+    for round_, frame in zip(fitted.rounds_, rounds, strict=True):
+        assert (unpack(frame["places"]) == round_.sample).all()
+        assert places(frame) == pytest.approx(round_.Z, abs=frame["size"] / 65_000)
+        for name, partition in zip(round_.member_names, round_.base_partitions, strict=True):
+            expected = align_labels(partition, fitted.labels_[round_.sample])
+            assert (unpack(frame["members"][name]) == np.where(expected < 0, 255, expected)).all()
 
 
 def test_ten_dimensions_are_drawn_by_one_pca_for_all_rounds(tmp_path, stand_in):
@@ -150,10 +153,10 @@ def test_more_points_than_may_be_drawn(tmp_path):
     assert page.data["points"] == len(rows) == 300 and (np.diff(rows.astype(int)) > 0).all()
     assert page.data["ids"] == [f"n{row}" for row in rows]
     assert (unpack(page.data["labels"]) == model.labels_[rows]).all()
-    for this, frame in zip(model.rounds_, page.data["frames"], strict=False):
+    for round_, frame in zip(model.rounds_, page.data["frames"], strict=False):
         drawn = rows[unpack(frame["places"])]
-        assert len(drawn) == 50 and set(drawn) <= set(this.sample)  # half of 300 for three rounds
-        assert places(frame) == pytest.approx(X[drawn, :2] * (this.number + 1), abs=0.01)
+        assert len(drawn) == 50 and set(drawn) <= set(round_.sample)  # half of 300 for three rounds
+        assert places(frame) == pytest.approx(X[drawn, :2] * (round_.number + 1), abs=0.01)
     text = (tmp_path / "report.html").read_text()
     assert "300 of 1,000 points are drawn" in text and "1,000</dd>" in text
 
@@ -200,6 +203,44 @@ def test_columns_to_color_by(tmp_path, stand_in):
     assert len(by_name["many"]["names"]) == 48 and by_name["many"]["names"][-1] == "253 others"
 
 
+def test_what_a_method_does_not_have_is_left_out(tmp_path):
+    X = blobs_with_labels(60, 3, 2)
+    X[5, -1] = -1  # noise
+    page = report(tmp_path, StandIn(plain=True).fit(X), X)
+    text = (tmp_path / "report.html").read_text()
+    assert page.data["confidence"] is None and page.data["members"] == []
+    assert len(page.data["frames"]) == 1 and unpack(page.data["labels"])[5] == 255
+    assert [option["value"] for option in page.of("option")] == ["cluster"]
+    names = {section["aria-labelledby"] for section in page.of("section")}
+    assert names == {"scatter-head", "sizes-head", "different-head", "settings-head"}
+    (slide,) = (each for each in page.of("div") if each.get("class") == "slide")
+    assert "hidden" in slide and "{{" not in text
+    assert (
+        "<dt>points without a cluster</dt><dd>1</dd>" in text
+        and "confidence" not in text.split("<script")[0].split("</style>")[1]
+    )
+
+
+def test_an_answer_at_hand_is_not_computed_again(tmp_path, stand_in, monkeypatch):
+    model, X = stand_in
+    answer = model.answer(X)
+    write_report(model, X, tmp_path / "expected.html")
+    monkeypatch.delattr(StandIn, "answer")
+    write_report(model, X, tmp_path / "report.html", answer=answer)
+    assert (tmp_path / "report.html").read_bytes() == (tmp_path / "expected.html").read_bytes()
+
+
+def test_settings_are_listed_by_their_nested_names(tmp_path, fitted, blobs):
+    report(tmp_path, fitted, blobs.X)
+    text = (tmp_path / "report.html").read_text()
+    rows = dict(re.findall(r'<th scope="row">([a-z_.]+)</th><td><code>(.*?)</code></td>', text))
+    assert rows["rounds.n_rounds"] == "2" and rows["network.layers"] == "(8, 2)"
+    assert "rounds" not in rows and "checkpoint" not in rows
+    given = dict(re.findall(r'<th scope="row">([a-z_.]+)</th><td><code>.*?</td><td>(\w+)', text))
+    assert given["rounds.n_rounds"] == "set" and given["rounds.center"] == "default"
+    assert list(given.values()) == sorted(given.values(), reverse=True)  # those set come first
+
+
 def test_more_labels_than_a_byte_can_tell():
     labels = np.array([-1, 0, 254, 300])
     assert unpack(points.packed_labels(labels)).tolist() == [65_535, 0, 254, 300]
@@ -213,19 +254,24 @@ def test_standardized_differences_by_hand():
     # Column 0: mean 3, deviations -3 -1 1 3, variance 20/4 = 5. Means of the halves 1 and 5: -2 and 2 over sqrt(5).
     # Column 1 never changes; cluster 2 has no point.
     X = np.array([[0, 7.3], [2, 7.3], [4, 7.3], [6, 7.3]])
-    found = clusters.differences(X, np.array([0, 0, 1, 1]), 3)
+    found = clusters.differences(source_of(X), np.array([0, 0, 1, 1]), 3)
     step = 2 / np.sqrt(5)
     assert found.standardized == pytest.approx(np.array([[-step, 0], [step, 0], [0, 0]]))
     assert found.sizes.tolist() == [2, 2, 0] and (found.lowest, found.highest) == (0, 7.3)
 
 
-def test_differences_by_blocks_and_of_sparse_rows_are_the_same(monkeypatch):
-    X = np.random.default_rng(0).poisson(0.5, (50, 4)).astype(float)
+def test_differences_in_one_pass_are_those_of_all_rows_at_once(monkeypatch):
+    X = np.random.default_rng(0).poisson(0.5, (50, 4)) + np.array([0, 1e8, -1e8, 5])
     labels = np.arange(50) % 3
-    whole = clusters.differences(X, labels, 3).standardized
-    monkeypatch.setattr(clusters, "BLOCK", 7)
-    assert clusters.differences(X, labels, 3).standardized == pytest.approx(whole)
-    assert clusters.differences(sp.csr_array(X), labels, 3).standardized == pytest.approx(whole)
+    labels[7] = -1  # noise counts among all points, but in no cluster
+    expected = [(X[labels == k].mean(0) - X.mean(0)) / X.std(0) for k in range(3)]
+    for size in (64, 7, 1):
+        monkeypatch.setattr(source, "rows_at_once", lambda width, size=size: size)
+        for rows in (X, sp.csr_array(X)):
+            found = clusters.differences(source_of(rows), labels, 3)
+            assert found.standardized == pytest.approx(np.array(expected), rel=1e-6)
+            assert found.sizes.tolist() == [17, 16, 16]
+            assert (found.lowest, found.highest) == (X.min(), X.max())
 
 
 def test_the_features_named_are_those_that_differ(tmp_path):
@@ -307,8 +353,9 @@ def test_everything_has_a_name_for_those_who_cannot_see_it(tmp_path, stand_in):
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     for _, attributes in page.elements:
-        for name in ("aria-labeledby", "aria-describedby", "for"):
+        for name in ("aria-labelledby", "aria-describedby", "for"):
             assert attributes.get(name) is None or attributes[name] in ids
+    assert page.of("section") and all("aria-labelledby" in each for each in page.of("section"))
     assert all(svg.get("aria-hidden") or svg.get("aria-label") for svg in page.of("svg"))
     assert all("scope" in head for head in page.of("th"))
     assert len(page.of("caption")) == len(page.of("table")) > 5
@@ -330,9 +377,7 @@ def test_colors_stand_out_and_stay_apart_for_the_color_blind(theme):
     palette = [colors[f"c{place}"] for place in range(8)]
     assert min(contrast(each, ground) for each in palette) >= 3  # graphics, WCAG 1.4.11
     for name in ("ink", "soft", "accent"):
-        assert (
-            min(contrast(colors[name], colors[under]) for under in ("ground", "surface")) >= 4.5
-        )
+        assert min(contrast(colors[name], colors[under]) for under in ("ground", "surface")) >= 4.5
     for vision in VISIONS:
         assert (
             min(
@@ -397,15 +442,18 @@ def test_other_data_than_that_of_the_fit_is_refused(tmp_path, stand_in):
     model, X = stand_in
     with pytest.raises(ValueError, match="fitted on, 300 rows; got shape"):
         write_report(model, X[:10], tmp_path / "report.html")
-    with pytest.raises(ValueError, match="in the same order"):
+    with pytest.raises(ValueError, match=r"in the same order: \d\d% of the rows"):
         write_report(model, X[::-1], tmp_path / "report.html")
+    with pytest.raises(ValueError, match="in the same order"):
+        write_report(model, X, tmp_path / "report.html", answer=model.answer(X[::-1]))
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         write_report(model, X, tmp_path / "nowhere" / "report.html")
 
 
-def test_a_report_that_fails_leaves_the_old_one(tmp_path, stand_in, monkeypatch):
+@pytest.mark.parametrize("function", ["replace", "fsync"])
+def test_a_report_that_fails_leaves_the_old_one(tmp_path, stand_in, monkeypatch, function):
     (tmp_path / "report.html").write_text("old")
-    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(os, function, lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         write_report(*stand_in, tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text() == "old" and len(list(tmp_path.iterdir())) == 1

@@ -219,7 +219,7 @@ def test_the_keyboard_goes_from_point_to_point_and_zooms(small):
     said = []
     for key in [Keys.ARROW_RIGHT, Keys.ARROW_LEFT, Keys.ARROW_UP]:
         scatter.send_keys(key)
-        said.append(text(small, "said"))
+        said.append(text(small, "description"))
     assert all(
         ", cluster " in each and ", confidence 0." in each and each.startswith("p") for each in said
     )
@@ -239,15 +239,15 @@ def test_the_pointer_looks_drags_and_zooms(small):
 
     scatter = small.find_element("id", "over")
     click(small, ".go")  # p399, the least certain, into the middle
-    assert text(small, "said").startswith("p399, cluster")
+    assert text(small, "description").startswith("p399, cluster")
     small.execute_script("document.activeElement.blur()")
-    assert text(small, "said") == ""
+    assert text(small, "description") == ""
     for attempt in range(20):  # a busy browser may miss a move
         ActionChains(small).move_to_element_with_offset(scatter, 2, 2 - attempt % 2).perform()
         drawing(small)
-        if text(small, "said"):
+        if text(small, "description"):
             break
-    assert text(small, "said").startswith("p399, cluster") and "p399" in text(small, "tip")
+    assert text(small, "description").startswith("p399, cluster") and "p399" in text(small, "tip")
     before = drawing(small)
     ActionChains(small).click_and_hold(scatter).move_by_offset(60, 30).release().perform()
     dragged = drawing(small)
@@ -260,12 +260,12 @@ def test_the_pointer_looks_drags_and_zooms(small):
 
 
 def test_a_point_is_found_by_its_id(small):
-    put(small, "wanted", "p17", "input")
+    put(small, "query", "p17", "input")
     click(small, "#find button")
-    assert text(small, "said").startswith("p17, ")
-    put(small, "wanted", "nobody", "input")
+    assert text(small, "description").startswith("p17, ")
+    put(small, "query", "nobody", "input")
     click(small, "#find button")
-    assert text(small, "said") == "No point drawn is called nobody."
+    assert text(small, "description") == "No point drawn is called nobody."
 
 
 def test_the_legend_shows_some_clusters_only(small):

@@ -15,11 +15,13 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
+
+LEAST_LIKENESS = 0.6  # of a name that a typo may have meant
 
 
 class RequestError(ValueError):
@@ -225,20 +227,24 @@ def check_known(names: Iterable[str], known: Iterable[str], where: str, what: st
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint with the names that look like this one, or that end like it.
+    """A hint with the names that are most like this one, as a whole or by their last part.
 
-    >>> did_you_mean("n_round", ["rounds.n_rounds", "rounds.tol"])
-    " Did you mean 'rounds.n_rounds'?"
+    >>> did_you_mean("n_step", ["rounds", "rounds.n_steps", "pretraining.n_steps"])
+    " Did you mean 'rounds.n_steps' or 'pretraining.n_steps'?"
     >>> did_you_mean("xyz", ["rounds.tol"])
     ''
     """
-    known = list(known)
-    last = [other.rpartition(".")[2] for other in known]
-    close = get_close_matches(name, known, n=1)
-    if not close:
-        ending = get_close_matches(name.rpartition(".")[2], last, n=1)
-        close = [other for other, end in zip(known, last, strict=True) if end in ending]
-    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+    def likeness(other: str) -> float:
+        pairs = [(name, other), (name.rpartition(".")[2], other.rpartition(".")[2])]
+        return max(SequenceMatcher(None, *pair).ratio() for pair in pairs)
+
+    scores = {other: likeness(other) for other in known}
+    highest = max(scores.values(), default=0.0)
+    if highest < LEAST_LIKENESS:
+        return ""
+    close = [repr(other) for other, score in scores.items() if score == highest]
+    return f" Did you mean {' or '.join(close)}?"
 
 
 FILE = Argument(
