@@ -107,7 +107,7 @@ def default_spectral_steps() -> int:
     return 1_500
 
 
-@auto("DEC.learning_rate", "DCN.learning_rate", "DeepECT.learning_rate")
+@auto("DEC.learning_rate", "IDEC.learning_rate", "DCN.learning_rate", "DeepECT.learning_rate")
 def default_rate(network: nn.Module) -> float:
     """Adam's rate: 0.001 for a tiny network, 0.0001 for larger ones.
 
@@ -116,6 +116,57 @@ def default_rate(network: nn.Module) -> float:
     """
     n_parameters = sum(parameter.numel() for parameter in network.parameters())
     return 1e-3 if n_parameters <= TINY_NETWORK else 1e-4
+
+
+@auto("DEC.update_interval", "IDEC.update_interval")
+def default_update_interval(n_points: int, batch_size: int) -> int:
+    """About one pass over the data, at least 50 and at most 140 steps.
+
+    >>> default_update_interval(552, 256), default_update_interval(9_298 * 3, 256)
+    (50, 109)
+    """
+    return max(50, min(140, math.ceil(n_points / batch_size)))
+
+
+@auto("DeepECT.max_leaves")
+def default_leaves(n_clusters: int) -> int:
+    """Twice the number of clusters, as the authors use."""
+    return 2 * n_clusters
+
+
+@auto("DeepECT.split_interval")
+def default_split_interval(n_steps: int, max_leaves: int) -> int:
+    """The tree is full after half of the steps.
+
+    >>> default_split_interval(n_steps=1_000, max_leaves=20)
+    25
+    """
+    return max(1, n_steps // (2 * max_leaves))
+
+
+@auto("VaDE.output_variance")
+def default_output_variance(variance: float, n_features: int, n_latent: int) -> float:
+    """That of a column, or less if there are few columns per dimension of the embedding.
+
+    A point's reconstruction is worth at most n_features / 2 * variance / noise, and the price of its embedding
+    grows with n_latent. At the full variance a dimension must say much about 25 columns to be worth its price;
+    data with fewer columns would lose its embedding.
+
+    >>> default_output_variance(1.0, 784, 10), default_output_variance(1.0, 16, 10)
+    (1.0, 0.064)
+    """
+    return variance * min(1.0, n_features / n_latent / 25)
+
+
+@auto("ConCURL.image_shape")
+def default_image_shape(n_features: int) -> tuple[int, int, int]:
+    """One channel, square; rows that are no square are images of height 1.
+
+    >>> default_image_shape(784), default_image_shape(6)
+    ((1, 28, 28), (1, 1, 6))
+    """
+    side = math.isqrt(n_features)
+    return (1, side, side) if side * side == n_features else (1, 1, n_features)
 
 
 def smallest_cluster(n_sample: int, n_clusters: int, wanted: int = 6) -> int:

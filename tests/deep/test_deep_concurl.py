@@ -20,8 +20,8 @@ from deccs.deep.concurl import (
     TwoViews,
     balanced,
     consensus_loss,
-    info_nce,
     final_prototypes,
+    info_nce,
     shape_of_images,
     small_convolutions,
 )

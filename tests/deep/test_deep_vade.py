@@ -22,9 +22,9 @@ from deccs.deep.vade import (
     expected_log_normal,
     first_mixture,
     log_normal,
-    noise_variance,
 )
 from deccs.network.autoencoder import Autoencoder
+from deccs.rules import default_output_variance
 
 QUICK = {
     "n_clusters": 3,
@@ -185,8 +185,8 @@ def test_the_variance_is_learned_from_the_last_hidden_layer():
 
 
 def test_the_noise_grows_with_columns_per_dimension_up_to_the_datas_own():
-    assert noise_variance(2.0, 2, 2) == pytest.approx(0.08)
-    assert noise_variance(2.0, 250, 10) == noise_variance(2.0, 1_000, 10) == 2.0
+    assert default_output_variance(2.0, 2, 2) == pytest.approx(0.08)
+    assert default_output_variance(2.0, 250, 10) == default_output_variance(2.0, 1_000, 10) == 2.0
 
 
 def test_the_mixture_is_a_mixture(fitted):

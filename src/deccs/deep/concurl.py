@@ -22,6 +22,7 @@ from deccs.data.sampling import EveryRow
 from deccs.deep.augment import draw_motion, move
 from deccs.deep.base import Fit, TrainedMethod, first_centers, squared_distances
 from deccs.network.autoencoder import Autoencoder, encode
+from deccs.rules import default_image_shape
 from deccs.seeds import generator_for, torch_seeded
 from deccs.storage import stored_layer
 from deccs.training.batches import Batches
@@ -40,15 +41,14 @@ def shape_of_images(image_shape: Sequence[int] | str, n_features: int) -> tuple[
     ((1, 28, 28), (1, 2, 5), (3, 32, 32))
     """
     if isinstance(image_shape, str):
-        side = math.isqrt(n_features)
-        if side * side == n_features:
-            return 1, side, side
-        warnings.warn(
-            f"{n_features} columns are not a square image; the rows are used as images of height 1. "
-            "Set image_shape=(height, width) or (channels, height, width).",
-            stacklevel=5,
-        )
-        return 1, 1, n_features
+        shape = default_image_shape(n_features)
+        if shape[1] != shape[2]:
+            warnings.warn(
+                f"{n_features} columns are not a square image; the rows are used as images of height 1. "
+                "Set image_shape=(height, width) or (channels, height, width).",
+                stacklevel=5,
+            )
+        return shape
     if math.prod(image_shape) != n_features:
         raise ValueError(
             f"image_shape must have {n_features} values in all, one per column, "

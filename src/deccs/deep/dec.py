@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -16,6 +15,7 @@ from deccs.data.sampling import EveryRow
 from deccs.deep.base import AutoencoderMethod, Fit, first_centers, squared_distances
 from deccs.deep.coordinates import round_clusters
 from deccs.network.autoencoder import Autoencoder, encode
+from deccs.rules import default_update_interval
 from deccs.seeds import generator_for
 from deccs.training.batches import Batches
 from deccs.training.engine import Check, Learner
@@ -94,7 +94,7 @@ class DEC(AutoencoderMethod, method="DEC"):
     def _interval(self, n_points: int) -> int:
         """Steps between two targets."""
         if self.update_interval == "auto":
-            return max(50, min(140, math.ceil(n_points / self.batch_size)))
+            return default_update_interval(n_points, self.batch_size)
         return int(self.update_interval)
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:

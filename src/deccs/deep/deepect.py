@@ -17,6 +17,7 @@ from deccs.deep.base import AutoencoderMethod, Fit, squared_distances, typical_d
 from deccs.deep.coordinates import means_of, round_clusters
 from deccs.deep.dcn import nearest
 from deccs.network.autoencoder import Autoencoder, encode
+from deccs.rules import default_leaves, default_split_interval
 from deccs.seeds import generator_for, reproducible_threads, seed_for
 from deccs.storage import stored
 from deccs.training.batches import Batches
@@ -299,12 +300,14 @@ class DeepECT(AutoencoderMethod, method="DeepECT"):
         self.cluster_centers_ = self.tree_.centers[self.tree_.cut(n_clusters)]
 
     def _most_leaves(self) -> int:
-        return 2 * self.n_clusters if self.max_leaves == "auto" else int(self.max_leaves)
+        return (
+            default_leaves(self.n_clusters) if self.max_leaves == "auto" else int(self.max_leaves)
+        )
 
     def _split_interval(self, n_points: int) -> int:
         """Steps between two splits."""
         if self.split_interval == "auto":
-            return max(1, self._n_steps(n_points) // (2 * self._most_leaves()))
+            return default_split_interval(self._n_steps(n_points), self._most_leaves())
         return int(self.split_interval)
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:

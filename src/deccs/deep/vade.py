@@ -19,6 +19,7 @@ from deccs.data.source import rows_at_once
 from deccs.deep.base import AutoencoderMethod, Fit, typical_deviation
 from deccs.deep.coordinates import linear_at, round_clusters
 from deccs.network.autoencoder import Autoencoder, encode
+from deccs.rules import default_output_variance
 from deccs.seeds import generator_for, reproducible_threads, seed_for
 from deccs.training.batches import Batches
 from deccs.training.engine import Check, Learner
@@ -145,19 +146,6 @@ def first_mixture(
     return Mixture(weights.clamp(min=1e-6), means, variances)
 
 
-def noise_variance(variance: float, n_features: int, n_latent: int) -> float:
-    """The variance of p(x | z): that of a column, or less if there are few columns per dimension of the embedding.
-
-    A point's reconstruction is worth at most n_features / 2 * variance / noise, and the price of its embedding
-    grows with n_latent. At the full variance a dimension must say much about 25 columns to be worth its price;
-    data with fewer columns would lose its embedding.
-
-    >>> noise_variance(1.0, 784, 10), noise_variance(1.0, 16, 10)
-    (1.0, 0.064)
-    """
-    return variance * min(1.0, n_features / n_latent / 25)
-
-
 def n_alive(labels: torch.Tensor, n_clusters: int) -> int:
     """Clusters with at least a hundredth of an even share of the points.
 
@@ -185,7 +173,7 @@ class VaDE(AutoencoderMethod, method="VaDE"):
     n_clusters : int, default=8
     output_variance : float or "auto"
         Variance of the noise around the decoder's output, per column of the scaled data. The larger it is, the
-        more the mixture counts against the reconstruction. "auto": see :func:`noise_variance`.
+        more the mixture counts against the reconstruction. "auto": see :func:`deccs.rules.default_output_variance`.
     n_steps : int or "auto"
         "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
     learning_rate : float, default=0.0003
@@ -230,7 +218,7 @@ class VaDE(AutoencoderMethod, method="VaDE"):
             return float(self.output_variance)
         sample = draw_rows(len(rows), rows_at_once(rows.n_features), generator_for(root, "noise"))
         variance = float(rows[sample].var(0, correction=0).mean())
-        return noise_variance(variance or 1.0, rows.n_features, n_latent)
+        return default_output_variance(variance or 1.0, rows.n_features, n_latent)
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         """gamma at the mean of q(z | x)."""
