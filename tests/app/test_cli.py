@@ -1,22 +1,20 @@
 """From a file to labels and back, as a user types it."""
 
-import csv
 import json
 import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 from deccs import DECCS, __version__, base
-from deccs.app import cli, run_folder
+from deccs.app import plugins, run_folder
 from deccs.network.autoencoder import encode_exactly
 from deccs.network.by_hand import FeedForward
+from tests.helpers.command_line import deccs, rows_of, write_table
 
 SETTINGS = """
 clusters = 3
@@ -31,30 +29,6 @@ batch_size = 32
 """
 UNFINISHED = [run_folder.CHECKPOINT, run_folder.ROUNDS]
 EVERYTHING = sorted((*run_folder.RESULTS, run_folder.ROUNDS))
-
-
-def deccs(*words):
-    """(exit code, stdout, stderr) of a command."""
-    result = CliRunner().invoke(cli.app, [str(word) for word in words])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
-
-
-def rows_of(path_or_text):
-    text = path_or_text.read_text() if isinstance(path_or_text, Path) else path_or_text
-    return list(csv.reader(text.splitlines()))
-
-
-def write_table(path, X, names=("a", "b", "c", "d"), first=0, word="x"):
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["key", "word", *names])
-        for number, row in enumerate(X, start=first):
-            writer.writerow(
-                [f"k{number}", f"{word}{number % 3}", *(repr(float(value)) for value in row)]
-            )
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -491,17 +465,54 @@ def test_every_row_is_embedded_once_after_training(place, tmp_path, monkeypatch)
     assert len(rows_of(out / "labels.csv")) == n_rows + 1 and (out / "report.html").exists()
 
 
+def modules_after(code):
+    """The modules that are loaded after running this code in a new process."""
+    look = f"import sys\n{code}\nprint(*sys.modules)"
+    process = subprocess.run(
+        [sys.executable, "-c", look], capture_output=True, text=True, check=True
+    )
+    return set(process.stdout.split())
+
+
 def test_help_and_completion_do_not_wait_for_torch():
     """The shell asks at every press of the key."""
-    look = (
-        "import sys, deccs, deccs.app.cli; print(*{'torch', 'sklearn', 'numpy'} & set(sys.modules))"
+    code = "from typer.testing import CliRunner; from deccs.app.cli import app; import deccs"
+    code += "\nfor words in (['--help'], ['fit', '--help']):"
+    code += "\n    assert CliRunner().invoke(app, words).exit_code == 0"
+    assert not {"torch", "sklearn", "numpy"} & modules_after(code)
+
+
+def test_fit_predict_and_report_do_not_import_the_paper(run, place, tmp_path):
+    commands = [
+        ["fit", tmp_path / "none.csv"],
+        ["predict", run, place / "new.csv", "--out", tmp_path / "labels.csv"],
+        ["report", run, "--out", tmp_path / "report.html"],
+    ]
+    commands = [[str(word) for word in words] for words in commands]
+    code = "from typer.testing import CliRunner; from deccs.app.cli import app"
+    code += f"\ncodes = [CliRunner().invoke(app, words).exit_code for words in {commands}]"
+    code += "\nassert codes == [2, 0, 0], codes"
+    loaded = modules_after(code)
+    assert "deccs.report" in loaded and not [name for name in loaded if "deccs_paper" in name]
+    assert "demo" in deccs("--help")[1]  # although they are there
+
+
+def test_a_plug_in_adds_a_command_and_cannot_break_the_others(monkeypatch):
+    def add_commands(app):
+        app.command("greet")(lambda: print("hello"))
+        app.command("info")(lambda: print("not this one"))
+
+    def broken():
+        raise RuntimeError("no such module")
+
+    monkeypatch.setattr(
+        plugins, "plugins", lambda: [("broken", broken), ("mine", lambda: add_commands)]
     )
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", look], capture_output=True, text=True, check=True
-        ).stdout
-        == "\n"
-    )
+    with pytest.warns(UserWarning, match="'broken' cannot be loaded: no such module"):
+        assert deccs("greet")[:2] == (0, "hello\n")
+    with pytest.warns(UserWarning, match="cannot be loaded"):
+        assert "greet" in deccs("--help")[1]
+    assert __version__ in deccs("info")[1]
 
 
 def test_all_names_of_the_package_are_there():

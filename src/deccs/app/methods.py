@@ -9,22 +9,9 @@ from deccs import DECCS
 from deccs.app.request import FitRequest, Option, RequestError, check_known, did_you_mean
 from deccs.base import Clusterer
 from deccs.checks import check_parameters
-from deccs.members.default import Member
-
-try:
-    from deccs.members.default import MEMBERS
-except ImportError:  # until the registry lands
-    from sklearn.cluster import HDBSCAN, Birch, BisectingKMeans
-
-    from deccs.members.default import default_members
-
-    MEMBERS = {
-        name: lambda k, name=name: dict(default_members(k))[name] for name, _ in default_members(2)
-    } | {
-        "bisecting": BisectingKMeans,
-        "birch": lambda k: Birch(n_clusters=k),
-        "hdbscan": lambda k: HDBSCAN(copy=True),
-    }
+from deccs.consensus import ConsensusClustering
+from deccs.deep import METHODS
+from deccs.members.default import MEMBERS, Member
 
 # Parameters that belong to the command line itself, or that are no plain values.
 NOT_SETTINGS = ("members", "verbose", "callbacks", "checkpoint")
@@ -32,9 +19,6 @@ NOT_SETTINGS = ("members", "verbose", "callbacks", "checkpoint")
 
 def methods() -> dict[str, type[Clusterer]]:
     """The estimators that ``--method`` knows, by name in lower case."""
-    from deccs.consensus import ConsensusClustering
-    from deccs.deep import METHODS
-
     deep = {name.lower(): method for name, method in METHODS.items()}
     return {"deccs": DECCS, "consensus": ConsensusClustering, **deep}
 
