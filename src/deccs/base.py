@@ -39,7 +39,7 @@ from deccs.network.device import pick_device
 from deccs.seeds import root_seed
 from deccs.settings import Network, Pretraining
 from deccs.storage import NO_CHECKPOINT, Checkpoint, FolderCheckpoint, ModelFiles
-from deccs.storage.checkpoints import as_fact
+from deccs.storage.checkpoints import FitFacts, as_fact
 from deccs.training.start import Start, starting_autoencoder
 
 SCALE = one_of("auto", "global", "columns", None)
@@ -162,7 +162,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         data = {"data": fingerprint_of(source)}
         facts = {"method": type(self).__name__, **self._facts(), **data}
         old = {**self._old_facts(), **data}
-        return checkpoint, checkpoint.claim(facts, seed, by_chance=by_chance, old_facts=old)
+        return checkpoint, checkpoint.claim(FitFacts(facts, seed, by_chance, old))
 
     def _old_facts(self) -> dict[str, str]:
         """What a checkpoint from before this layout knows of a fit; only DECCS had any."""

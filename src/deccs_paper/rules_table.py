@@ -39,7 +39,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m deccs_paper.rules_table", description='Write the table of "auto" rules.'
     )
-    parser.add_argument("page", type=Path, help="a Markdown page with the comments around the table")
+    parser.add_argument(
+        "page", type=Path, help="a Markdown page with the comments around the table"
+    )
     RULE_TABLE.rewrite(parser.parse_args(arguments).page, rules_markdown())
     return 0
 

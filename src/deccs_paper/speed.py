@@ -34,7 +34,7 @@ from deccs.network.autoencoder import Autoencoder, encode
 from deccs.network.device import threads_for
 from deccs.rounds.classifiers import Classifiers, Heads, classify, present_clusters, split_sample
 from deccs.rounds.records import Clustered, Round
-from deccs.rounds.update import update
+from deccs.rounds.update import Update, update
 from deccs.seeds import generator_for, seed_for
 from deccs.settings import Pretraining, Rounds
 from deccs.training.engine import train
@@ -149,7 +149,7 @@ def update_step(
     settings = Rounds(n_steps=n_steps, patience=1_000, learning_rate=1e-6)
     with threads_for(autoencoder, settings.batch_size):
         start = time.perf_counter()
-        update(autoencoder, heads, rows, clustered, round_, settings, seed=0)
+        update(Update(autoencoder, heads, rows, clustered, round_, settings, seed=0))
         return (time.perf_counter() - start) / n_steps
 
 

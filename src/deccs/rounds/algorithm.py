@@ -24,7 +24,7 @@ from deccs.rounds.classifiers import Classifiers, classify, split_sample
 from deccs.rounds.journal import Journal
 from deccs.rounds.losses import ramp_up
 from deccs.rounds.records import Clustered, Consensus, Round
-from deccs.rounds.update import update
+from deccs.rounds.update import Update, update
 from deccs.rules import default_lambda_cons, default_sample_size
 from deccs.seeds import generator_for, seed_for
 from deccs.settings import Rounds
@@ -67,9 +67,10 @@ def learn_consensus(
         if number < settings.n_rounds and not stable:
             growth = ramp_up(number, settings.n_rounds) if settings.ramp_up else 1.0
             round_ = replace(round_, consensus_weight=lambda_cons * growth)
-            losses = update(
+            learner = Update(
                 journal.autoencoder, classifiers, rows, clustered, round_, settings, seed
             )
+            losses = update(learner)
             clock.lap("update")
             round_ = replace(round_, losses=losses)
         journal.write(round_, lambda_cons)

@@ -22,29 +22,23 @@ from deccs.training.batches import Batches
 from deccs.training.engine import Check, Learner, train
 
 
-def update(
-    autoencoder: Autoencoder,
-    classifiers: Classifiers,
-    rows: Rows,
-    clustered: Clustered,
-    round_: Round,
-    settings: Rounds,
-    seed: int,
-) -> LossParts:
+def update(learner: Update) -> LossParts:
     """Change encoder, decoder and classifiers, in place, so that the partitions become simple.
 
     Of the states checked, the one with the least held-out loss stays.
     """
-    steps = settings.n_steps
-    n_steps = default_update_steps(len(rows)) if steps == "auto" else int(steps)
-    with torch_seeded(seed, "update"), threads_for(autoencoder, settings.batch_size):
-        learner = Update(autoencoder, classifiers, rows, clustered, round_, settings, seed)
+    steps = learner.settings.n_steps
+    n_steps = default_update_steps(len(learner.rows)) if steps == "auto" else int(steps)
+    with (
+        torch_seeded(learner.seed, "update"),
+        threads_for(learner.autoencoder, learner.settings.batch_size),
+    ):
         trained = train(
             learner,
             n_steps,
-            rate=learning_rate(round_, settings),
+            rate=learning_rate(learner.round, learner.settings),
             check_every=max(1, min(50, n_steps // 4)),
-            patience=settings.patience,
+            patience=learner.settings.patience,
         )
     if trained.losses.isnan().any():  # no step was good
         return LossParts(math.nan, math.nan, math.nan, math.nan)
@@ -80,7 +74,7 @@ class Update(Learner):
             classifiers.to(rows.device),
             rows,
         )
-        self.device = rows.device
+        self.round, self.settings, self.seed, self.device = round_, settings, seed, rows.device
         self.objective = objective_of(round_, settings, rows)
         self.train = clustered.part(clustered.train, rows.device)
         self.held_out = clustered.part(clustered.held_out, rows.device)

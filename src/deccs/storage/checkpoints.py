@@ -6,6 +6,7 @@ import hashlib
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,16 @@ class CheckpointError(ValueError):
     """The folder holds the states of another fit."""
 
 
+@dataclass(frozen=True)
+class FitFacts:
+    """What tells one fit from another."""
+
+    facts: Mapping[str, str]  # data and settings, in words
+    seed: int
+    by_chance: bool = False  # nobody asked for this seed
+    old_facts: Mapping[str, str] | None = None  # as in checkpoints that do not name their method
+
+
 class Checkpoint:
     """``save`` and ``load`` states by name and place. This one keeps nothing."""
 
@@ -47,16 +58,9 @@ class Checkpoint:
         """The last state saved under this name, None if there is none."""
         return None
 
-    def claim(
-        self,
-        facts: Mapping[str, str],
-        seed: int,
-        *,
-        by_chance: bool,
-        old_facts: Mapping[str, str] | None = None,
-    ) -> int:
+    def claim(self, fit: FitFacts) -> int:
         """The seed of the fit; raises a CheckpointError where the states belong to another fit."""
-        return seed
+        return fit.seed
 
     def remove(self) -> None:
         """The fit is done."""
@@ -104,28 +108,19 @@ class FolderCheckpoint(Checkpoint):
                 f"{path} is no state of a fit: {error}. Remove it to start over."
             ) from error
 
-    def claim(
-        self,
-        facts: Mapping[str, str],
-        seed: int,
-        *,
-        by_chance: bool,
-        old_facts: Mapping[str, str] | None = None,
-    ) -> int:
+    def claim(self, fit: FitFacts) -> int:
         """Take up the states of an earlier fit with the same facts, or begin a new checkpoint.
 
-        A seed drawn ``by_chance`` gives way to that of the earlier fit. A folder with states of
-        other data, settings or libraries is an error: going on would not give the same bits.
-        ``old_facts`` are those of checkpoints that do not name their method.
+        A seed drawn by chance gives way to that of the earlier fit. A folder with states of other
+        data, settings or libraries is an error: going on would not give the same bits.
         """
         before = self.load("fit") if self.has_states() else None
         if before is None:
-            self.save("fit", {"facts": {**facts, **versions()}, "seed": seed})
-            return seed
-        if by_chance:
-            seed = before["seed"]
+            self.save("fit", {"facts": {**fit.facts, **versions()}, "seed": fit.seed})
+            return fit.seed
+        seed = before["seed"] if fit.by_chance else fit.seed
         there = before["facts"] | {"seed": before["seed"]}
-        here = facts if "method" in there or old_facts is None else old_facts
+        here = fit.facts if "method" in there else fit.old_facts or fit.facts
         now = {**here, **versions(), "seed": seed}
         differing = [
             f"{name} ({there.get(name)} there, {now.get(name)} now)"
