@@ -35,6 +35,7 @@ from deccs.base import Clusterer
 from deccs.clock import Clock
 from deccs.data.tables import Table, read_like, read_table
 from deccs.data.tables.raw import listed
+from deccs.data.tables.readers import READERS
 from deccs.datasets.sources import SOURCES
 from deccs.datasets.store import cache_folder, file_at_hand
 from deccs.display import Display
@@ -263,6 +264,7 @@ def info(request: InfoRequest, output: Output) -> None:
         "cache folder": str(cache_folder()),
         "methods": list(methods()),
         "members": list(default.MEMBERS),
+        "files": list(READERS),
     }
     lines = [f"{name:14}{fact_text(value)}" for name, value in facts.items()]
     output.result({"info": facts}, "\n".join(lines))

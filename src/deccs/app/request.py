@@ -248,7 +248,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 FILE = Argument(
-    "CSV, TSV, Parquet, Feather, .npy, .npz (array X), or a folder of images of one size.", "FILE"
+    "CSV, TSV, Parquet, Feather, .npy, .npz (array X), or a folder of images of one size. "
+    "`deccs info` lists all endings.",
+    "FILE",
 )
 RUN = Argument("Folder that `deccs fit` has written.", "DIR")
 AS_JSON = Option("Print one JSON object on stdout.", ("--json",), in_config=False)
