@@ -392,9 +392,7 @@ def test_too_large_for_pairs_says_what_else_there_is(monkeypatch):
 def test_co_association_is_that_of_loops(missing, weighted):
     for seed in range(4):
         partitions, weights = repeated(seed, n_members=5, missing=missing)
-        partitions[:, -2:] = (
-            -1 if missing else partitions[:, -2:]
-        )  # two points that nobody labeled
+        partitions[:, -2:] = -1 if missing else partitions[:, -2:]  # two points that nobody labeled
         weights = weights if weighted else None
         expected = co_association_by_loops(partitions, weights)
         found = co_association(partitions, weights=weights)
