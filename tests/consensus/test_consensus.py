@@ -1,6 +1,7 @@
 """Consensus functions: the laws all obey, cases worked by hand, and those without a partitioner against all pairs."""
 
 import warnings
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -10,24 +11,30 @@ from scipy.spatial.distance import squareform
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+from deccs import consensus
 from deccs.consensus import (
     FUNCTIONS,
     FewerClusters,
     average_nmi,
     choice,
     co_association,
+    consensus_function,
+    cspa,
     eac,
     evidence,
+    hgpa,
     supra,
 )
 from deccs.consensus import locally_weighted as lw
 from deccs.consensus.evidence import similarities
 from deccs.consensus.factorization import factorize, factors, nmf, residual
+from deccs.consensus.functions import on_distinct_rows
 from deccs.consensus.locally_weighted import cluster_index, lwea, lwgp
 from deccs.consensus.partitions import distinct_rows
 from deccs.consensus.tree import Dense, Factored, merge_tree
 from deccs.labels import canonical
 from deccs.members.agreement import nmi_of_counts
+from deccs.seeds import seed_for
 from tests.helpers.consensus_references import (
     bipartite,
     closest_pairs,
@@ -246,7 +253,7 @@ def test_the_order_of_points_changes_nothing(function, seed):
         ([[-1, np.nan, -1]], 1, None, "No member has labeled any point"),
         ([[0, 1, 1]], 4, None, "n_clusters=4 is more than the 3 labeled points.*transposed"),
         ([[0, 1, -1]], 3, None, "n_clusters=3 is more than the 2 labeled points"),
-        ([[0, 1, 1]], 0, None, "at least 1, or None, got 0"),
+        ([[0, 1, 1]], 0, None, "n_clusters must be .* at least 1 or None, got 0"),
         ([[0, 1, 1]], 2.0, None, "whole number.*got 2.0"),
         ([[0, 1, 1]], True, None, "whole number.*got True"),
         ([[0, 1, 1], [0, 0, 1]], 2, [1, -1], r"2 numbers of at least 0.*got \[1, -1\]"),
@@ -266,6 +273,57 @@ def test_settings_that_are_wrong_are_said():
     for function in (lwea, lwgp):
         with pytest.raises(ValueError, match="theta must be a number above 0, got 0"):
             function([[0, 0, 1], [0, 1, 1]], 2, theta=0)
+    with pytest.raises(ValueError, match="n_iter must be a whole number of at least 0, got 0.5"):
+        nmf([[0, 0, 1], [0, 1, 1]], 2, n_iter=0.5)
+    with pytest.raises(TypeError, match="cspa.* unexpected keyword argument 'theta'"):
+        cspa([[0, 0, 1], [0, 1, 1]], 2, theta=0.4)
+
+
+# The registry
+
+
+def test_every_function_of_the_package_is_registered_by_its_name():
+    names = {"cspa", "eac", "hbgf", "hgpa", "lwea", "lwgp", "mcla", "nmf", "supra"}
+    assert names <= set(FUNCTIONS) and names <= set(consensus.__all__)
+    for name in names:
+        assert getattr(consensus, name) is FUNCTIONS[name]
+        assert FUNCTIONS[name].__name__ == name
+
+
+@every_function
+def test_help_shows_what_a_function_takes(function):
+    names = list(signature(function).parameters)
+    assert names[:2] == ["base_partitions", "n_clusters"]
+    assert names[-2:] == ["weights", "random_state"]
+    special = {"eac": ["linkage"], "lwea": ["theta"], "lwgp": ["theta"], "nmf": ["n_iter"]}
+    assert names[2:-2] == special.get(function.__name__, [])
+    assert function.__doc__
+
+
+def test_a_function_on_distinct_rows_gets_rows_clusters_a_seed_and_its_options(monkeypatch):
+    monkeypatch.setitem(FUNCTIONS, "in_turn", None)  # removed after the test
+    given = []
+
+    @consensus_function
+    @on_distinct_rows
+    def in_turn(rows, n_clusters, seed, *, n_labels=2):
+        given.append((len(rows), n_clusters, seed))
+        return rows.spread(np.arange(len(rows)) % n_labels)
+
+    partitions = [[0, 0, 1, 1], [0, 0, 0, 1]]
+    assert_array_equal(FUNCTIONS["in_turn"](partitions, random_state=5), [0, 0, 1, 0])
+    assert_array_equal(in_turn(partitions, 2, n_labels=3, random_state=5), [0, 0, 1, 2])
+    assert given == [(3, 2, seed_for(5, "in_turn"))] * 2
+    with pytest.warns(FewerClusters, match="3 clusters instead of 4"):
+        in_turn(partitions, 4)
+    assert len(given) == 2  # with more clusters than rows it is not called
+
+
+@pytest.mark.parametrize("function", [eac, nmf, hgpa])
+def test_a_warning_points_to_the_line_of_the_caller(function):
+    with pytest.warns(FewerClusters) as caught:
+        function([[0, 0, 1]], 3, random_state=0)
+    assert caught[0].filename == __file__
 
 
 # Distinct rows
@@ -371,15 +429,15 @@ def test_without_the_matrix_of_pairs_the_tree_is_the_same(function, monkeypatch)
         assert_array_equal(factored[1], dense[1])
 
 
-def test_too_large_for_pairs_says_what_else_there_is(monkeypatch):
+def test_too_large_for_pairs_says_what_to_use_instead(monkeypatch):
     monkeypatch.setattr(evidence, "DENSE_BYTES", 100)
     with pytest.raises(
-        MemoryError, match="4 distinct label vectors.*single linkage.*hbgf, nmf, mcla or lwgp"
+        MemoryError, match="4 distinct label vectors.*single linkage.*hbgf, nmf, mcla and lwgp"
     ):
         eac([[0, 0, 1, 1], [0, 1, 0, 1]], 2, linkage="single")
     for function in (eac, lwea):
         with pytest.raises(
-            MemoryError, match="average linkage with partial labels.*hbgf, nmf, mcla or lwgp"
+            MemoryError, match="average linkage with partial labels.*hbgf, nmf, mcla and lwgp"
         ):
             function([[0, 0, 1, 1, -1], [0, 1, 0, 1, 1]], 2)
 

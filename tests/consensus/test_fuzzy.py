@@ -18,9 +18,9 @@ def fuzzy_c_means_in_loops(X, centers, m, n_iter):
         U = np.zeros((n, k))
         for i in range(n):
             for j in range(k):
-                own = np.linalg.norm(X[i] - centers[j])
+                distance = np.linalg.norm(X[i] - centers[j])
                 U[i, j] = 1 / sum(
-                    (own / np.linalg.norm(X[i] - other)) ** (2 / (m - 1)) for other in centers
+                    (distance / np.linalg.norm(X[i] - other)) ** (2 / (m - 1)) for other in centers
                 )
         return U
 
@@ -54,7 +54,7 @@ def test_a_point_on_a_center_belongs_to_it(m):
     )
 
 
-def test_far_from_the_origin_a_center_is_still_met():
+def test_far_from_the_origin_a_point_still_belongs_to_its_center():
     centers = np.array([[1e6, 1e6], [1e6 + 1, 1e6]])
     U = memberships(np.array([[1e6, 1e6], [1e6 + 0.5, 1e6]]), centers, 1.2)
     assert_allclose(U, [[1, 0], [0.5, 0.5]], atol=1e-12)
@@ -71,7 +71,7 @@ def test_memberships_sum_to_one_whatever_the_distance(blobs):
 def test_blocks_change_nothing(monkeypatch, blobs):
     centers = blobs.X[:3]
     whole = memberships(blobs.X, centers, 1.7), fuzzy_c_means(blobs.X, 3, start=centers)
-    monkeypatch.setattr("deccs.consensus.fuzzy.rows_at_once", lambda width: 7)
+    monkeypatch.setattr("deccs.data.source.rows_at_once", lambda width: 7)
     parts = memberships(blobs.X, centers, 1.7), fuzzy_c_means(blobs.X, 3, start=centers)
     assert_allclose(parts[0], whole[0], atol=1e-12)
     assert_allclose(parts[1].centers, whole[1].centers, atol=1e-9)
@@ -83,7 +83,7 @@ def test_blocks_change_nothing(monkeypatch, blobs):
 @pytest.mark.parametrize("m", [1.3, 2.0, 3.0])
 def test_agrees_with_plain_loops(m):
     X = np.random.default_rng(0).normal(size=(30, 3))
-    result = fuzzy_c_means(X, 3, fuzzifier=m, n_iter=4, tolerance=0, start=X[:3] + 0.01)
+    result = fuzzy_c_means(X, 3, fuzzifier=m, n_iter=4, tol=0, start=X[:3] + 0.01)
     U, centers, objective = fuzzy_c_means_in_loops(X, X[:3] + 0.01, m, n_iter=4)
     assert_allclose(result.memberships, U, atol=1e-10)
     assert_allclose(result.centers, centers, atol=1e-10)
@@ -117,7 +117,7 @@ def test_what_comes_back_belongs_together(blobs):
 
 def test_every_move_lowers_the_objective(blobs):
     objectives = [
-        fuzzy_c_means(blobs.X, 4, n_iter=n, tolerance=0, start=blobs.X[:4]).objective
+        fuzzy_c_means(blobs.X, 4, n_iter=n, tol=0, start=blobs.X[:4]).objective
         for n in range(1, 12)
     ]
     assert (np.diff(objectives) <= 1e-9 * objectives[0]).all()
@@ -187,9 +187,13 @@ def test_large_data_is_read_in_blocks():
     [
         ({"n_clusters": 5}, "n_clusters=5 is more than the number of points, n_samples=4"),
         ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1, got 0"),
-        ({"fuzzifier": 1}, "fuzzifier must be a number above 1, or 'auto', got 1"),
-        ({"fuzzifier": "high"}, "fuzzifier must be a number above 1, or 'auto', got 'high'"),
-        ({"n_iter": 0}, "n_iter and n_init must be at least 1"),
+        ({"n_clusters": True}, "n_clusters must be a whole number of at least 1, got True"),
+        ({"fuzzifier": 1}, "fuzzifier must be 'auto' or a number above 1, got 1"),
+        ({"fuzzifier": np.inf}, "fuzzifier must be 'auto' or a number above 1, got inf"),
+        ({"fuzzifier": "high"}, "fuzzifier must be 'auto' or a number above 1, got 'high'"),
+        ({"n_iter": 0}, "n_iter must be a whole number of at least 1, got 0"),
+        ({"n_init": 1.5}, "n_init must be a whole number of at least 1, got 1.5"),
+        ({"tol": -1}, "tol must be a number of at least 0, got -1"),
         ({"start": np.zeros((3, 2))}, r"start must be of shape \(2, 2\), got \(3, 2\)"),
         ({"X": np.zeros(4)}, r"X must be of shape \(n_points, n_features\), got shape \(4,\)"),
     ],

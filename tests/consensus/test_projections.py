@@ -2,10 +2,14 @@
 
 import os
 import pickle
+import tracemalloc
+from threading import Lock
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from joblib import parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
@@ -16,14 +20,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from deccs import datasets
-from deccs.consensus import projections
 from deccs.consensus.projections import (
     RandomProjectionEM,
     RandomProjectionFCM,
     co_membership_clusters,
     cut,
+    draw_in_order,
     soft_distances,
 )
+from deccs.data.source import source_of
 from deccs.scores import nmi
 
 KINDS = {
@@ -134,6 +139,47 @@ def test_predict_proba(kind, many):
         assert_array_equal(proba.argmax(axis=1), model.predict(points))
 
 
+def test_the_answer_holds_scaled_rows_labels_and_the_highest_probability(kind, many):
+    X, new, _ = many
+    model = kind(n_clusters=4, n_components=6).fit(X)
+    answer, proba = model.answer(new), model.predict_proba(new)
+    assert_array_equal(answer.Z, model.scaler_(new))
+    assert_array_equal(answer.probabilities, proba)
+    assert_array_equal(answer.labels, model.predict(new))
+    assert_array_equal(answer.confidence, proba.max(axis=1))
+    assert answer.members is None and not hasattr(model, "transform")
+
+
+def test_progress_is_told(kind, many, capsys):
+    stages = []
+    listener = SimpleNamespace(on_progress=lambda told: stages.append((told.stage, told.step)))
+    kind(n_clusters=4, n_projections=2, callbacks=[listener], verbose=True).fit(many[0][:100])
+    choices = [("dimension of the projections", step) for step in (1, 2, 3, 4)]  # 5, 10, 20, 30
+    assert stages == [*choices, ("projections", 1), ("projections", 2)]
+    assert "projections" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_two_jobs_give_what_one_gives(kind, blobs, backend):
+    def never(progress):
+        """Other processes must not need the callbacks: this one cannot be pickled."""
+
+    never.lock = Lock()
+    one, two = (kind(n_jobs=n, callbacks=[never], n_components=2) for n in (1, 2))
+    with parallel_config(backend=backend):
+        assert_array_equal(two.fit(blobs.X).labels_, one.fit(blobs.X).labels_)
+
+
+def test_a_sample_of_a_billion_points_needs_no_vector_of_them():
+    tracemalloc.start()
+    sample = draw_in_order(10**9, 5_000, seed=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2e6
+    assert len(np.unique(sample)) == 5_000 and (np.diff(sample) > 0).all() and sample[-1] < 10**9
+    assert_array_equal(draw_in_order(7, 7, seed=0), np.arange(7))
+
+
 def test_a_sample_is_enough(kind, many):
     X, new, y = many
     model = kind(n_clusters=4, n_components=10, n_projections=8, sample_size=150).fit(X)
@@ -149,17 +195,14 @@ def test_the_ensemble_is_better_than_its_projections(kind, many):
     X, _, y = many
     model = kind(n_clusters=4, n_components=6, n_projections=8).fit(X)
     scaled = model.scaler_(X)
-    alone = [
-        view.clustering.predict_proba(scaled @ view.matrix).argmax(axis=1)
-        for view in model.projections_
-    ]
+    alone = [projection.memberships(scaled).argmax(axis=1) for projection in model.projections_]
     assert nmi(y[:400], model.labels_) > 0.1 + max(nmi(y[:400], labels) for labels in alone)
 
 
 def test_blocks_change_nothing(kind, many, monkeypatch):
     X, _, _ = many
     model = kind(n_clusters=4, n_components=6).fit(X)
-    monkeypatch.setattr(projections, "rows_at_once", lambda width: 64)
+    monkeypatch.setattr("deccs.data.source.rows_at_once", lambda width: 64)
     assert_array_equal(model.predict(X), model.labels_)
 
 
@@ -172,7 +215,7 @@ def test_order_of_rows_and_single_rows_do_not_matter_to_predict(kind, many):
 
 
 def test_same_seed_same_bits(kind, many):
-    X = many[0][:120]
+    X = many[0][:60]
     first, again = (kind(n_clusters=4).fit(X) for _ in range(2))
     assert first.n_components_ == again.n_components_
     assert_array_equal(first.predict_proba(X), again.predict_proba(X))
@@ -216,7 +259,7 @@ def test_auto_is_the_dimension_whose_partitions_agree_most(many, monkeypatch):
     X, _, _ = many
     agreements = {5: 0.2, 10: 0.7, 20: 0.7, 30: 0.4}  # 50 and 100 are cut to the 30 columns
     monkeypatch.setattr(
-        RandomProjectionFCM, "_agreement", lambda self, X, sample, q, seed: agreements[q]
+        RandomProjectionFCM, "_agreement", lambda self, sample, q, seed: agreements[q]
     )
     assert RandomProjectionFCM(4, n_projections=2, random_state=0).fit(X).n_components_ == 10
 
@@ -225,7 +268,7 @@ def test_agreement_is_one_where_clusters_are_far_apart_and_little_in_noise(kind)
     noise = np.random.default_rng(0).normal(size=(120, 30))
     far = noise + np.repeat(np.eye(30)[:3] * 100, 40, axis=0)
     in_noise, if_far = (
-        kind(n_components=5, scale=None).fit(X)._agreement(X, np.arange(120), 20, seed=0)
+        kind(n_components=5, scale=None).fit(X)._agreement(source_of(X), 20, seed=0)
         for X in (noise, far)
     )
     assert in_noise < 0.3
@@ -281,15 +324,13 @@ def test_one_cluster_and_as_many_as_points(kind, blobs):
         ),
         ({"n_clusters": 2.5}, "n_clusters must be a whole number of at least 1, got 2.5"),
         ({"n_projections": 0}, "n_projections must be a whole number of at least 1, got 0"),
-        ({"n_components": 0}, "n_components must be a whole number of at least 1 or 'auto', got 0"),
-        (
-            {"n_components": "all"},
-            "n_components must be a whole number of at least 1 or 'auto', got 'all'",
-        ),
-        ({"sample_size": 1.5}, "sample_size must be 'auto', a share in .* got 1.5"),
+        ({"n_components": 0}, "n_components must be 'auto' or a whole number of at least 1, got 0"),
+        ({"n_components": "all"}, "n_components must be 'auto' or a whole number .* got 'all'"),
+        ({"sample_size": 1.5}, "sample_size must be 'auto' or a share in .* got 1.5"),
         ({"sample_size": 2}, "sample_size=2 is 2 of 180 points, fewer than n_clusters=3"),
-        ({"linkage": "ward"}, "linkage must be one of .* got 'ward'"),
-        ({"scale": "log"}, "scale must be one of .* got 'log'"),
+        ({"linkage": "ward"}, "linkage must be 'complete' or 'average' or 'single', got 'ward'"),
+        ({"scale": "log"}, "scale must be .* got 'log'"),
+        ({"n_jobs": 0}, "n_jobs must be .* got 0"),
     ],
 )
 def test_errors(kind, blobs, changes, message):
@@ -298,11 +339,11 @@ def test_errors(kind, blobs, changes, message):
 
 
 def test_errors_of_one_kind(blobs):
-    with pytest.raises(ValueError, match="version must be one of .* got 'sum'"):
+    with pytest.raises(ValueError, match="version must be 'concatenate' or 'average', got 'sum'"):
         KINDS["fcm"](version="sum").fit(blobs.X)
-    with pytest.raises(ValueError, match="fuzzifier must be a number above 1, or 'auto', got 0.5"):
+    with pytest.raises(ValueError, match="fuzzifier must be 'auto' or a number above 1, got 0.5"):
         KINDS["fcm"](fuzzifier=0.5).fit(blobs.X)
-    with pytest.raises(ValueError, match="covariance_type must be one of .* got 'round'"):
+    with pytest.raises(ValueError, match="covariance_type must be 'full' or .* got 'round'"):
         KINDS["em"](covariance_type="round").fit(blobs.X)
 
 
@@ -310,12 +351,11 @@ def test_errors_of_one_kind(blobs):
 
 
 @pytest.mark.skipif(not os.environ.get("DECCS_DATA"), reason="set DECCS_DATA to run on real data")
-@pytest.mark.parametrize(("name", "least"), [("em", 0.7), ("fcm", 0.62), ("fcm_average", 0.57)])
+@pytest.mark.parametrize(("name", "least"), [("em", 0.7), ("fcm", 0.64), ("fcm_average", 0.61)])
 def test_pendigits(name, least):
-    """Of five seeds the worst gave 0.75, 0.68 and 0.63."""
+    """Of five seeds the worst gave 0.75, 0.68 and 0.65."""
     data = datasets.load("pendigits")
-    model = KINDS[name](n_clusters=10, n_components=10, n_projections=10).fit(data.X[:3_000])
-    assert nmi(data.y[:3_000], model.labels_) > least
-    assert (
-        nmi(data.y[3_000:6_000], model.predict(data.X[3_000:6_000])) > least
-    )  # points the fit never saw
+    model = KINDS[name](n_clusters=10, n_components=10, n_projections=10).fit(data.X[:1_500])
+    assert nmi(data.y[:1_500], model.labels_) > least
+    new = slice(3_000, 6_000)  # points the fit never saw
+    assert nmi(data.y[new], model.predict(data.X[new])) > least
