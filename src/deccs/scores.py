@@ -1,7 +1,8 @@
-"""Scores of a clustering: against known classes, and without any."""
+"""Scores of a clustering: against known classes, and without them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -38,7 +39,7 @@ def ari(truth: ArrayLike, labels: ArrayLike) -> float:
 
 
 def accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
-    """Share of points right under the best one-to-one naming of clusters (Hungarian).
+    """Share of correct points under the best one-to-one match of clusters and classes (Hungarian).
 
     >>> accuracy([0, 0, 1, 1], [1, 1, 0, 2])
     0.75
@@ -49,7 +50,7 @@ def accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
 
 
 def against_truth(truth: ArrayLike, labels: ArrayLike) -> dict[str, float]:
-    """NMI, ARI and accuracy by name."""
+    """NMI, ARI and accuracy, by name."""
     return {
         "nmi": nmi(truth, labels),
         "ari": ari(truth, labels),
@@ -58,7 +59,7 @@ def against_truth(truth: ArrayLike, labels: ArrayLike) -> dict[str, float]:
 
 
 def of_members(finished: Any, truth: np.ndarray) -> dict[str, dict[str, float]]:
-    """Scores of each member of a :class:`~deccs.rounds.records.Round`, on the points of the sample it has labeled."""
+    """Scores of each member of a :class:`deccs.Round`, on the points of the sample it has labeled."""
     classes = np.asarray(truth)[finished.sample]
     return {
         name: against_truth(classes[partition != NOISE], partition[partition != NOISE])
@@ -76,25 +77,28 @@ def silhouette(
 ) -> float:
     """Silhouette of the consensus representation, on a sample; NaN for a single cluster."""
     Z, labels = np.asarray(Z), np.asarray(labels)
-    keep = np.random.default_rng(random_state).permutation(len(Z))[:sample_size]
-    n_found = len(np.unique(labels[keep]))
-    return (
-        float(silhouette_score(Z[keep], labels[keep])) if 1 < n_found < len(keep) else float("nan")
-    )
+    sample = np.random.default_rng(random_state).permutation(len(Z))[:sample_size]
+    n_found = len(np.unique(labels[sample]))
+    if not 1 < n_found < len(sample):
+        return math.nan
+    return float(silhouette_score(Z[sample], labels[sample]))
 
 
 def stability(rounds: Sequence[Any]) -> list[float]:
-    """Per pair of rounds in a row: mean NMI of each member with itself, on points both samples hold."""
+    """For each two successive rounds: how much the members' partitions stay the same.
+
+    The mean over the members of the NMI of a member's two partitions, on the points in both samples.
+    """
     values = []
     for before, after in pairwise(rounds):
-        _, there, here = np.intersect1d(before.sample, after.sample, return_indices=True)
+        _, old, new = np.intersect1d(before.sample, after.sample, return_indices=True)
         scores = []
         for name in before.member_names:
-            if name in after.member_names and len(there):
-                first = before.base_partitions[before.member_names.index(name)][there]
-                second = after.base_partitions[after.member_names.index(name)][here]
+            if name in after.member_names:
+                first = before.base_partitions[before.member_names.index(name)][old]
+                second = after.base_partitions[after.member_names.index(name)][new]
                 both = (first != NOISE) & (second != NOISE)
                 if both.any():
                     scores.append(nmi(first[both], second[both]))
-        values.append(float(np.mean(scores)) if scores else float("nan"))
+        values.append(float(np.mean(scores)) if scores else math.nan)
     return values

@@ -1,13 +1,10 @@
 """NMI between members, the weights it gives, and names for clusters that meet."""
 
-from itertools import permutations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import normalized_mutual_info_score
 
-from deccs.labels import align_labels, majority_map
 from deccs.members.agreement import average_agreement, member_weights, pairwise_agreement
 
 SAME, RENAMED, CROSSED = [0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 0, 1]
@@ -69,37 +66,3 @@ def test_a_member_at_the_floor_or_below_weighs_nothing():
 def test_weights_average_to_the_agreement():
     matrix = pairwise_agreement(random_partitions())
     assert member_weights(matrix, floor=-1).mean() == pytest.approx(average_agreement(matrix))
-
-
-def test_align_labels_by_hand():
-    assert_array_equal(align_labels(RENAMED, SAME), SAME)
-    assert_array_equal(
-        align_labels([1, 1, 0, -1], [0, 0, 1, 1]), [0, 0, 1, -1]
-    )  # noise stays noise
-    assert_array_equal(
-        align_labels([0, 0, 1, 1], [2, 2, 0, 1]), [2, 2, 0, 0]
-    )  # fewer than the reference
-    assert_array_equal(
-        align_labels([0, 1, 1, 2], [0, 0, 0, 0]), [1, 0, 0, 2]
-    )  # more: the largest meets it
-
-
-def test_align_labels_is_the_best_of_all_renamings():
-    rng = np.random.default_rng(1)
-    for _ in range(5):
-        labels, reference = rng.integers(0, 4, (2, 40))
-        best = max((np.array(names)[labels] == reference).sum() for names in permutations(range(4)))
-        assert (align_labels(labels, reference) == reference).sum() == best
-
-
-def test_align_labels_keeps_the_clusters():
-    labels, reference = random_partitions(2)
-    aligned = align_labels(labels, reference)
-    assert normalized_mutual_info_score(aligned, labels) == pytest.approx(1)
-
-
-def test_majority_map_by_hand():
-    # Cluster 0 lies in 2 mostly, cluster 1 in 0 by two to one; cluster 2 has no points.
-    labels, reference = np.array([0, 0, 0, 1, 1, 1]), np.array([2, 2, 0, 0, 0, 1])
-    assert_array_equal(majority_map(labels, reference, 3), [2, 0, -1])
-    assert_array_equal(majority_map(np.array([0, 1]), np.array([0, 1]), 2), [0, 1])
