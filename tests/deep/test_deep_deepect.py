@@ -173,7 +173,7 @@ def test_compression_by_hand_is_along_the_line_between_the_centers_only():
     nodes = torch.tensor([[[0.0, 0.0]], [[3.0, 4.0]]])  # the line is (0.6, 0.8)
     z = torch.tensor([[1.0, 2.0], [4.0, -3.0], [3.0, 5.0]], requires_grad=True)
     loss = compression_loss(z, torch.tensor([0, 0, 1]), FOUR[:1, :2], nodes)
-    assert float(loss) == pytest.approx((2.2 + 0 + 0.8) / 6)  # 3 points, 2 nodes
+    assert loss.item() == pytest.approx((2.2 + 0 + 0.8) / 6)  # 3 points, 2 nodes
     loss.backward()
     assert_allclose(z.grad[[0, 2]], np.array([[0.6, 0.8], [0.6, 0.8]]) / 6, atol=1e-6)
 

@@ -14,10 +14,12 @@ from deccs.answer import Answer
 from deccs.base import AutoencoderEmbedder, Embedder, Fit, SoftClusterer, TrainedEmbedder
 from deccs.checks import AUTO, number, whole
 from deccs.data.rows import Rows
+from deccs.data.sampling import EveryRow
 from deccs.network.autoencoder import Autoencoder
 from deccs.network.device import threads_for
 from deccs.rules import default_deep_steps, default_rate
-from deccs.seeds import reproducible_threads, seed_for, torch_seeded
+from deccs.seeds import generator_for, reproducible_threads, seed_for, torch_seeded
+from deccs.training.batches import Batches
 from deccs.training.engine import Learner, Trained, train
 
 METHODS: dict[str, type[DeepClustering]] = {}  # by the name in the paper, filled by the classes
@@ -101,6 +103,11 @@ class AutoencoderMethod(TrainedMethod, AutoencoderEmbedder):
 
     def _network(self, fit: Fit, rows: Rows) -> Autoencoder:
         return self._start(fit, rows).autoencoder
+
+
+def batches_of(rows: Rows, size: int, root: int) -> Batches:
+    """All rows in batches, in a new order on every pass."""
+    return Batches(EveryRow(len(rows)), size, generator_for(root, "batches"))
 
 
 def typical_deviation(Z: torch.Tensor) -> float:

@@ -16,16 +16,15 @@ from torch import nn
 from torch.nn.functional import cross_entropy, normalize
 from torch.optim.lr_scheduler import LRScheduler, OneCycleLR
 
+from deccs.base import Fit
 from deccs.checks import AUTO, NONE, Rule, instance, is_widths, number, whole
 from deccs.data.rows import Rows
-from deccs.data.sampling import EveryRow
 from deccs.deep.augment import draw_motion, move
-from deccs.deep.base import Fit, TrainedMethod, first_centers, squared_distances
+from deccs.deep.base import TrainedMethod, batches_of, first_centers, squared_distances
 from deccs.network.autoencoder import Autoencoder, encode
 from deccs.rules import default_image_shape
 from deccs.seeds import generator_for, torch_seeded
 from deccs.storage import stored_layer
-from deccs.training.batches import Batches
 from deccs.training.engine import Learner
 
 IMAGE_SHAPE = AUTO | Rule(
@@ -235,9 +234,7 @@ class TwoViews(Learner):
         shape = method.n_projections, method.n_latent, math.ceil(0.6 * method.n_latent)
         projections = torch.randn(shape, generator=generator_for(root, "projections"))
         self.projections = projections.to(rows.device)
-        self.batches = Batches(
-            EveryRow(len(rows)), method.batch_size, generator_for(root, "batches")
-        )
+        self.batches = batches_of(rows, method.batch_size, root)
         self.motions = generator_for(root, "motions")
         autoencoder.train()
 

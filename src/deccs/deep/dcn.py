@@ -8,14 +8,12 @@ from typing import Annotated
 import numpy as np
 import torch
 
+from deccs.base import Fit
 from deccs.checks import number
 from deccs.data.rows import Rows
-from deccs.data.sampling import EveryRow
-from deccs.deep.base import AutoencoderMethod, Fit, first_centers, squared_distances
+from deccs.deep.base import AutoencoderMethod, batches_of, first_centers, squared_distances
 from deccs.deep.coordinates import round_clusters
 from deccs.network.autoencoder import Autoencoder
-from deccs.seeds import generator_for
-from deccs.training.batches import Batches
 from deccs.training.engine import Learner
 
 
@@ -53,19 +51,13 @@ class DCN(AutoencoderMethod, method="DCN"):
     n_clusters : int, default=8
     lambda_cluster : float, default=0.1
         Weight of half the squared distance to the center, against the mean squared error over columns.
-    n_steps : int or "auto"
-        "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
-    learning_rate : float or "auto"
-        Adam's. "auto": see :func:`deccs.rules.default_rate`.
-    batch_size : int, default=256
-    network, pretraining, scale, device, random_state, verbose, checkpoint, callbacks
-        As for :class:`deccs.DECCS`.
+    n_steps, learning_rate, batch_size, network, pretraining, scale, device, random_state, verbose, ...
+        As for :class:`deccs.deep.DEC`, but all steps are done.
 
     Attributes
     ----------
-    labels_, autoencoder_, scaler_ : as for :class:`deccs.DECCS`
+    labels_, autoencoder_, scaler_, n_iter_ : as for :class:`deccs.deep.DEC`
     cluster_centers_ : (n_clusters, n_latent)
-    n_iter_ : steps trained
     """
 
     lambda_cluster: Annotated[float, number(at_least=0)] = 0.1
@@ -94,9 +86,7 @@ class HardAssignments(Learner):
         self.centers = first_centers(Z, method.n_clusters, root).to(rows.device)
         # As if each center had had 100 points: the first batches must not move it far.
         self.counts = torch.full((method.n_clusters,), 100.0, device=rows.device)
-        self.batches = Batches(
-            EveryRow(len(rows)), method.batch_size, generator_for(root, "batches")
-        )
+        self.batches = batches_of(rows, method.batch_size, root)
         autoencoder.train()
 
     def start(self, rate: float) -> list[torch.optim.Optimizer]:

@@ -9,15 +9,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from deccs.base import Fit
 from deccs.checks import AUTO, number, whole
 from deccs.data.rows import Rows
-from deccs.data.sampling import EveryRow
-from deccs.deep.base import AutoencoderMethod, Fit, first_centers, squared_distances
+from deccs.deep.base import AutoencoderMethod, batches_of, first_centers, squared_distances
 from deccs.deep.coordinates import round_clusters
 from deccs.network.autoencoder import Autoencoder, encode
 from deccs.rules import default_update_interval
-from deccs.seeds import generator_for
-from deccs.training.batches import Batches
 from deccs.training.engine import Check, Learner
 
 
@@ -113,9 +111,7 @@ class SoftAssignments(Learner):
         self.autoencoder, self.rows, self.device = autoencoder, rows, rows.device
         self.method, self.stage = method, type(method).__name__
         self.centers = nn.Parameter(first_centers(Z, method.n_clusters, root).to(rows.device))
-        self.batches = Batches(
-            EveryRow(len(rows)), method.batch_size, generator_for(root, "batches")
-        )
+        self.batches = batches_of(rows, method.batch_size, root)
         self.target, self.labels = self._sharpened()
 
     def start(self, rate: float) -> list[torch.optim.Optimizer]:

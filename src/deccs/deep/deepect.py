@@ -10,17 +10,16 @@ import torch
 from sklearn.cluster import KMeans
 from torch import nn
 
+from deccs.base import Fit
 from deccs.checks import AUTO, number, whole
 from deccs.data.rows import Rows
-from deccs.data.sampling import EveryRow
-from deccs.deep.base import AutoencoderMethod, Fit, squared_distances, typical_deviation
+from deccs.deep.base import AutoencoderMethod, batches_of, squared_distances, typical_deviation
 from deccs.deep.coordinates import means_of, round_clusters
 from deccs.deep.dcn import nearest
 from deccs.network.autoencoder import Autoencoder, encode
 from deccs.rules import default_leaves, default_split_interval
-from deccs.seeds import generator_for, reproducible_threads, seed_for
+from deccs.seeds import reproducible_threads, seed_for
 from deccs.storage import stored
-from deccs.training.batches import Batches
 from deccs.training.engine import Learner
 
 # A growing tree is the list of its splits in the order they were made: ``sides`` (n_splits, n_leaves) holds 1 for
@@ -243,22 +242,16 @@ class DeepECT(AutoencoderMethod, method="DeepECT"):
     lambda_cluster : float, default=5.0
         Weight of the compression, in standard deviations of the pretrained embedding, against the mean squared
         error over columns. The authors use 1 and about 60,000 steps.
-    n_steps : int or "auto"
-        "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
-    learning_rate : float or "auto"
-        Adam's. "auto": see :func:`deccs.rules.default_rate`.
-    batch_size : int, default=256
-    network, pretraining, scale, device, random_state, verbose, checkpoint, callbacks
-        As for :class:`deccs.DECCS`.
+    n_steps, learning_rate, batch_size, network, pretraining, scale, device, random_state, verbose, ...
+        As for :class:`deccs.deep.DEC`, but all steps are done.
 
     Attributes
     ----------
-    labels_, autoencoder_, scaler_ : as for :class:`deccs.DECCS`
+    labels_, autoencoder_, scaler_, n_iter_ : as for :class:`deccs.deep.DEC`
     tree_ : ClusterTree
         All nodes, with at least ``n_clusters`` leaves if the data has as many distinct points.
     cluster_centers_ : (n_clusters, n_latent)
         Centers of the nodes that are the clusters.
-    n_iter_ : steps trained
 
     Examples
     --------
@@ -329,9 +322,7 @@ class TreeEmbedding(Learner):
         self.most_leaves = method._most_leaves()
         self.split_interval = method._split_interval(len(rows))
         self.unit = typical_deviation(Z)
-        self.batches = Batches(
-            EveryRow(len(rows)), method.batch_size, generator_for(root, "batches")
-        )
+        self.batches = batches_of(rows, method.batch_size, root)
         self._take(sapling(Z.to(rows.device)))
         autoencoder.train()
 

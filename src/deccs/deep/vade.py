@@ -12,16 +12,16 @@ from scipy.special import softmax
 from sklearn.mixture import GaussianMixture
 from torch import nn
 
+from deccs.base import Fit
 from deccs.checks import AUTO, number
 from deccs.data.rows import Rows
-from deccs.data.sampling import EveryRow, draw_rows
+from deccs.data.sampling import draw_rows
 from deccs.data.source import rows_at_once
-from deccs.deep.base import AutoencoderMethod, Fit, typical_deviation
+from deccs.deep.base import AutoencoderMethod, batches_of, typical_deviation
 from deccs.deep.coordinates import linear_at, round_clusters
 from deccs.network.autoencoder import Autoencoder, encode
 from deccs.rules import default_output_variance
 from deccs.seeds import generator_for, reproducible_threads, seed_for
-from deccs.training.batches import Batches
 from deccs.training.engine import Check, Learner
 
 LOG_2_PI = math.log(2 * math.pi)
@@ -248,9 +248,7 @@ class VariationalMixture(Learner):
         self.mixture = mixture.to(rows.device)
         noise = method._noise(rows, Z.shape[1], root)
         self.log_noise = torch.tensor(math.log(noise), device=rows.device)
-        self.batches = Batches(
-            EveryRow(len(rows)), method.batch_size, generator_for(root, "batches")
-        )
+        self.batches = batches_of(rows, method.batch_size, root)
         self.n_clusters = method.n_clusters
         self.labels = assigned(Z, self.mixture)
         self.n_alive_at_first = n_alive(self.labels, method.n_clusters)
