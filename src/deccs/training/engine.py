@@ -283,8 +283,8 @@ class Run:
         self._start_sums()
         if self.n_rescues > MOST_RESCUES:
             warnings.warn(
-                f"{self.learner.stage}: the loss was not finite or exploded {self.n_rescues} times; "
-                f"the last good state is kept. Try a lower learning_rate than {self.rate}.",
+                f"{self.learner.stage}: the loss was not finite, or a check failed, {self.n_rescues} "
+                f"times; the last good state is kept. Try a lower learning_rate than {self.rate}.",
                 stacklevel=4,
             )
         return self.n_rescues > MOST_RESCUES
