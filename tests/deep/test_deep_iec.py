@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from deccs.consensus.partitions import distinct_rows
+from deccs.consensus.partitions import distinct_rows, membership
 from deccs.data.scaling import fit_scaler
 from deccs.data.source import ArrayRows
-from deccs.deep.base_partitions import kmeans_ensemble, membership, nearest_centers
+from deccs.deep.base_partitions import kmeans_ensemble, nearest_centers
 from deccs.deep.iec import IEC, denoising_map, principal_part, stacked_maps, with_constant
 from deccs.events import Callback, Listeners
 from deccs.labels import canonical

@@ -29,6 +29,19 @@ class FewerClusters(UserWarning):
     """A consensus function found fewer clusters than it was asked for."""
 
 
+def membership(labels: np.ndarray, n_clusters: np.ndarray) -> csr_array:
+    """H, (n, n_all_clusters): one where the row is in the cluster; (n, n_members) labels, -1 for none.
+
+    >>> membership(np.array([[0, 1], [1, -1]]), n_clusters=np.array([2, 2])).toarray()
+    array([[1., 0., 0., 1.],
+           [0., 1., 0., 0.]])
+    """
+    first = np.cumsum(n_clusters) - n_clusters
+    row, member = np.nonzero(labels != NOISE)
+    shape = len(labels), int(n_clusters.sum())
+    return csr_array((np.ones(len(row)), (row, labels[row, member] + first[member])), shape=shape)
+
+
 @dataclass(frozen=True, eq=False)
 class DistinctRows:
     """The distinct label vectors of an ensemble, and how many points have each."""
@@ -58,11 +71,7 @@ class DistinctRows:
     @cached_property
     def membership(self) -> csr_array:
         """(n_rows, n_all_clusters) H: one where the row is in the cluster."""
-        first = np.concatenate([[0], np.cumsum(self.n_clusters)[:-1]])
-        row, member = np.nonzero(self.labels != NOISE)
-        column = self.labels[row, member] + first[member]
-        shape = len(self), int(self.n_clusters.sum())
-        return csr_array((np.ones(len(row)), (row, column)), shape=shape)
+        return membership(self.labels, self.n_clusters)
 
     @cached_property
     def overlaps(self) -> np.ndarray:

@@ -60,7 +60,7 @@ def consensus_graph(H: csr_array, rows: csr_array, counts: np.ndarray, n_neighbo
     The co-association is counted exactly, block by block, never n x n. Ties go to the first rows,
     so a point has the same neighbors alone as among many. A row is the first of its neighbors.
 
-    >>> from deccs.deep.base_partitions import membership
+    >>> from deccs.consensus.partitions import membership
     >>> H = membership(np.array([[0, 0], [0, 1], [1, 1]]), n_clusters=np.array([2, 2]))
     >>> graph = consensus_graph(H, H, counts=np.array([1, 1, 2]), n_neighbors=2)
     >>> graph.neighbors.tolist(), graph.weights.round(3).tolist()         # 1 and 1/2; 1 and 1/2; 1 * 2 and 1/2

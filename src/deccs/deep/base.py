@@ -11,7 +11,8 @@ import torch
 from sklearn.cluster import KMeans
 
 from deccs.answer import Answer
-from deccs.base import AutoencoderEmbedder, Embedder, Fit, SoftClusterer, TrainedEmbedder
+from deccs.base import AutoencoderEmbedder, Embedder, SoftClusterer, TrainedEmbedder
+from deccs.base import Fit as Fit  # a method needs it, too
 from deccs.checks import AUTO, number, whole
 from deccs.data.rows import Rows
 from deccs.data.sampling import EveryRow

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from deccs.answer import Answer
 from deccs.base import Fit
 from deccs.checks import whole
-from deccs.consensus.partitions import DistinctRows, distinct_rows
+from deccs.consensus.partitions import DistinctRows, distinct_rows, membership
 from deccs.data.scaling import Scaler
 from deccs.data.source import RowSource, blocks, each_block
 from deccs.deep.base import DeepClustering, first_centers, squared_distances
@@ -127,19 +127,6 @@ def first_least(values: np.ndarray, slack: np.ndarray) -> np.ndarray:
     array([1])
     """
     return np.argmax(values <= (values.min(axis=1) + slack)[:, None], axis=1)
-
-
-def membership(labels: np.ndarray, n_clusters: np.ndarray) -> csr_array:
-    """H, (n, n_all_clusters): one where the point is in the cluster; (n, n_members) labels, -1 for none.
-
-    >>> membership(np.array([[0, 1], [1, -1]]), n_clusters=np.array([2, 2])).toarray()
-    array([[1., 0., 0., 1.],
-           [0., 1., 0., 0.]])
-    """
-    first = np.cumsum(n_clusters) - n_clusters
-    row, member = np.nonzero(labels != NOISE)
-    shape = len(labels), int(n_clusters.sum())
-    return csr_array((np.ones(len(row)), (row, labels[row, member] + first[member])), shape=shape)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
