@@ -32,10 +32,10 @@ def auto(*settings: str) -> Callable[[Function], Function]:
 
 @auto("Network.layers")
 def default_layers(n_points: int, n_features: int) -> tuple[int, ...]:
-    """The paper's encoders, chosen by the size of the data.
+    """20-20-d for d up to 3 columns; 256-128-64 up to 2,000 points; else 500-500-2000-10.
 
-    A plane or space needs no more than 20-20 units (SYNTH); up to 2,000 points the network is
-    256-128-64 (MICE), above it is 500-500-2000-10, with an embedding no wider than the data.
+    The paper's encoders for SYNTH, MICE and the other data sets; the embedding is no wider than the
+    data.
 
     >>> default_layers(2_000, 2), default_layers(552, 77), default_layers(70_000, 784)
     ((20, 20, 2), (256, 128, 64), (500, 500, 2000, 10))
@@ -180,7 +180,7 @@ def smallest_cluster(n_sample: int, n_clusters: int, wanted: int = 6) -> int:
 
 @auto("Rounds.n_init")
 def default_restarts(n_points: int) -> int:
-    """How many times the rounds may start: where they cost seconds, a bad start need not be kept.
+    """4 up to 2,000 points, where the rounds take seconds and a bad start need not be kept; else 1.
 
     >>> default_restarts(552), default_restarts(70_000)
     (4, 1)
@@ -190,7 +190,7 @@ def default_restarts(n_points: int) -> int:
 
 @auto("Rounds.sample_size")
 def default_sample_size(n_points: int) -> int:
-    """The paper's: half of the points up to 11,000, else 8 %; at least 256 if there are as many.
+    """Half of the points (256 at least) up to 11,000, as in the paper; above 8 %, but 5,500 to 10,000.
 
     Above 11,000 never fewer than at 11,000: 8 % of them would be 880, and samples that small cost up to 0.15 of NMI
     (``deccs reproduce study-sample-size``). At most 10,000, because single linkage holds all pairs of the sample:
@@ -207,7 +207,7 @@ def default_sample_size(n_points: int) -> int:
 
 @auto("Rounds.n_steps")
 def default_update_steps(n_points: int) -> int:
-    """Steps of an update: few for the large network, more for the small ones, whose steps cost next to nothing.
+    """120; 400 up to 2,000 points, where a step costs next to nothing.
 
     >>> default_update_steps(70_000), default_update_steps(552)
     (120, 400)
@@ -227,7 +227,7 @@ def default_lambda_cons(Z: torch.Tensor) -> float:
 
 @auto("Rounds.lambda_rec")
 def default_lambda_rec(n_points: int) -> float:
-    """The paper's 1; 10 up to 2,000 points, which a network can move at will until members agree wrongly.
+    """1, as in the paper; 10 up to 2,000 points, where members would soon agree on wrong clusters.
 
     >>> default_lambda_rec(70_000), default_lambda_rec(552)
     (1.0, 10.0)
@@ -237,21 +237,22 @@ def default_lambda_rec(n_points: int) -> float:
 
 @auto("Pretraining.n_steps")
 def default_pretraining_steps(n_points: int, batch_size: int, batches_per_pass: int) -> int:
-    """Some 4,000 steps, but 15 to 1,000 passes over the data; never more than 960,000 rows in all.
+    """About 4,000, but 15 to 1,000 passes over the data; never more than 1,024,000 rows in all.
 
     The rounds can only be as good as the embedding they start from; fewer steps show in the result.
-    The last limit makes the cost independent of the number of points.
+    The last limit makes the cost independent of the number of points; the 70,000 of MNIST, with
+    which the published runs were made, are just below it.
 
     >>> default_pretraining_steps(9_298, 128, 66), default_pretraining_steps(552, 128, 4)
     (3696, 4000)
     >>> default_pretraining_steps(70_000, 128, 532), default_pretraining_steps(10**9, 128, 7_812_485)
-    (7500, 7500)
+    (7980, 8000)
     """
     passes = min(1_000, max(15, math.ceil(4_000 / max(1, n_points // batch_size))))
-    return min(passes * batches_per_pass, max(1, 960_000 // batch_size))
+    return min(passes * batches_per_pass, max(1, 1_024_000 // batch_size))
 
 
 @auto("Pretraining.input_noise")
 def default_noise(n_features: int) -> float:
-    """A fifth of the inputs, where the others can tell what they were; none for fewer than ten columns."""
+    """0.2 from ten columns on, where the other columns tell what a removed value was; else 0."""
     return 0.2 if n_features >= 10 else 0.0

@@ -22,8 +22,8 @@ from deccs_paper.page import Drawn, Page, picture_of
 from deccs_paper.processes import Workers
 from deccs_paper.records import Record
 from deccs_paper.results import Results, chosen_by_truth, comparisons
-from deccs_paper.runner import Run, headers
-from deccs_paper.settings import PAPER, RECIPE, TOYS
+from deccs_paper.runner import Run
+from deccs_paper.settings import PAPER, RECIPE, TOYS, row_methods
 
 RECORDS, PAGE, CACHE = "records.jsonl", "index.html", "autoencoders"
 WITH_A_TEST = ("table2", "table3")
@@ -196,7 +196,11 @@ def run_missing(
 
 def failed_runs(selection: Selection, results: Results) -> list[Record]:
     """The selected runs that failed and have not succeeded since."""
-    places = {place(header) for run in selection.runs() for header in headers(run)}
+    places = {
+        (run.experiment, method, run.dataset, run.repetition)
+        for run in selection.runs()
+        for method in row_methods(run.method)
+    }
     return [record for record in results.failed if place(record) in places]
 
 

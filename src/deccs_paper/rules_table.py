@@ -12,16 +12,17 @@ from deccs.rules import RULES
 from deccs_paper.blocks import Block
 from deccs_paper.table import markdown
 
+FIRST = ("Network.", "Pretraining.", "Rounds.")  # what all autoencoder methods share
 RULE_TABLE = Block("rules", "python -m deccs_paper.rules_table docs/method.md")
 
 
 def rules_markdown() -> str:
     """Settings that follow from the data, the first line of their rule, and its function."""
     settings: dict[Callable[..., Any], list[str]] = {}
-    for setting, rule in RULES.items():
+    for setting, rule in sorted(RULES.items(), key=lambda item: not item[0].startswith(FIRST)):
         settings.setdefault(rule, []).append(f"`{setting}`")
     rows = [
-        [", ".join(names), first_line(rule).replace("|", "\\|"), f"`rules.{rule.__name__}`"]
+        [", ".join(names), first_line(rule), f"`rules.{rule.__name__}`"]
         for rule, names in settings.items()
     ]
     return markdown(["setting", 'what "auto" means', "rule"], rows)
@@ -32,7 +33,7 @@ def first_line(rule: Callable[..., Any]) -> str:
     words = (inspect.getdoc(rule) or "").splitlines()
     if not words or not words[0]:
         raise ValueError(f"{rule.__name__} needs a docstring whose first line says the rule.")
-    return words[0]
+    return words[0].replace("``", "`").replace("|", "\\|")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -3,12 +3,13 @@ import math
 
 import numpy as np
 import pytest
+from matplotlib import rcParams
 from matplotlib.image import imread
 from matplotlib.text import Text
 from numpy.testing import assert_array_equal
 
 from deccs.plots import new_figure
-from deccs_paper.figures import FIGURES, Need, curves, fits, toys
+from deccs_paper.figures import FIGURES, Need, boundaries, curves, fits, toys
 from deccs_paper.figures.boundaries import classifiers_of
 from deccs_paper.figures.parts import Task
 from deccs_paper.record_names import settings_record
@@ -16,6 +17,13 @@ from deccs_paper.runner import Run
 from deccs_paper.settings import RECIPE, estimator_for
 
 FROM_RECORDS = ["fig7", "fig8"]
+
+
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch):
+    """Small pictures: rendering takes most of the time."""
+    monkeypatch.setitem(rcParams, "savefig.dpi", 40)
+    monkeypatch.setattr(boundaries, "FINENESS", 40)
 
 
 def record(
@@ -45,10 +53,10 @@ def record(
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """The drawings, kept and not rendered: that takes a second each."""
-    drawings = []
-    monkeypatch.setattr(curves, "save", lambda drawing, out, name: drawings.append(drawing))
-    return drawings
+    """The pictures, kept and not rendered."""
+    pictures = []
+    monkeypatch.setattr(curves, "save", lambda picture, out, name: pictures.append(picture))
+    return pictures
 
 
 def numbers_in(value):
@@ -110,7 +118,7 @@ def test_the_fit_on_synth_is_the_one_of_the_tables(tmp_path):
     assert {
         name for name, value in settings_record(model).items() if value != unchanged[name]
     } == quick
-    assert len(data.X) == data.n == 400
+    assert len(data.X) == data.n == 200
 
 
 def test_distance_and_spread_of_two_classes_by_hand():

@@ -82,12 +82,12 @@ def test_resuming_repeats_nothing(tmp_path):
 
 
 def test_kill_9_loses_nothing_repeats_nothing_and_breaks_no_line(tmp_path):
-    out, wanted = tmp_path / "records.jsonl", runs(20, "consensus")
+    out, wanted = tmp_path / "records.jsonl", runs(12, "consensus")
     rng, context, kills = random.Random(0), get_context("fork"), 0
     n_records = len(METHODS["consensus"].functions) * len(wanted)
     while len(records.read_all([out])) < n_records:
         process = context.Process(
-            target=run_all, args=(out, wanted, Fake(seconds=0.1, padding=30_000))
+            target=run_all, args=(out, wanted, Fake(seconds=0.05, padding=30_000))
         )
         process.start()
         process.join(

@@ -18,9 +18,14 @@ QUICK = {
 }
 
 
+def small_data(name):
+    X, y = datasets.make_synth(n_per_cluster=75, random_state=0)
+    return datasets.Dataset(name, X, y, 300, 2, 4, None, "made up", "sha")
+
+
 @pytest.fixture(autouse=True)
-def no_shared_data(monkeypatch):
-    monkeypatch.delenv("DECCS_DATA", raising=False)  # SYNTH then comes from its generator
+def small(monkeypatch):
+    monkeypatch.setattr(runner, "load_data", small_data)
 
 
 def quick_run(repetition=0, method="DECCS", **changes):
@@ -31,7 +36,7 @@ def quick_run(repetition=0, method="DECCS", **changes):
 def made(tmp_path_factory):
     """A cache, and the record of the first run with it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("DECCS_DATA", raising=False)
+        patch.setattr(runner, "load_data", small_data)
         cache = tmp_path_factory.mktemp("cache")
         (record,) = runner.carry_out(quick_run(), cache)
     assert record["status"] == "ok", record.get("traceback")
@@ -62,7 +67,7 @@ def test_a_record_has_what_the_tables_need(made):
     assert len(record["rounds"]) == 2
     assert set(record["rounds"][0]["members"]["kmeans"]) == {"nmi", "ari", "accuracy"}
     assert set(record["seconds"]) >= {"pretrain", "rounds", "cluster", "update", "total"}
-    assert record["autoencoder"]["steps"] == 2 * 15  # epochs of 1,800 / 128 batches
+    assert record["autoencoder"]["steps"] == 2 * 3  # two passes over 270 rows in batches of 128
     assert record["scores"] == json.loads(json.dumps(record["scores"]))
 
 
@@ -79,7 +84,7 @@ def test_a_cached_autoencoder_gives_the_same_run(made):
 
 
 def test_the_runner_gives_what_a_plain_fit_gives(made):
-    data = datasets.load("synth")
+    data = small_data("synth")
     model = quick_run().estimator().fit(data.X)
     assert made[1]["scores"].items() >= against_truth(data.y, model.labels_).items()
     members = zip(model.member_names_, model.members_predict(data.X), strict=True)
@@ -113,7 +118,16 @@ def test_a_failed_run_is_a_record_with_a_status_and_no_number(tmp_path):
     (record,) = runner.carry_out(quick_run(rounds__center="mode"), tmp_path)
     assert record["status"] == "failed"
     assert "rounds.center must be 'mean' or 'median', got 'mode'" in record["error"]
-    assert "scores" not in record and "_check" in record["traceback"]
+    assert "scores" not in record and "check_parameters" in record["traceback"]
+
+
+def test_data_sets_are_loaded_or_generated(monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.delenv("DECCS_DATA", raising=False)  # SYNTH then comes from its generator
+    assert runner.load_data("synth").X.shape == (2000, 2)
+    nonlinear = runner.load_data("nonlinear")
+    assert (nonlinear.n, nonlinear.d, nonlinear.k) == (1000, 2, 2)
+    assert nonlinear.X.dtype == "float32"
 
 
 def test_seeds_depend_on_the_place_alone():
@@ -123,12 +137,12 @@ def test_seeds_depend_on_the_place_alone():
 
 def test_an_ensemble_is_clustered_once_and_every_function_has_its_record(tmp_path):
     made = runner.carry_out(
-        runner.Run("test", "consensus", "synth", 0, {"sample_size": 300}), tmp_path
+        runner.Run("test", "consensus", "synth", 0, {"sample_size": 200}), tmp_path
     )
     assert [record["method"] for record in made] == [name.upper() for name in FUNCTIONS]
-    assert all(record["status"] == "ok" and record["n_sample"] == 300 for record in made)
+    assert all(record["status"] == "ok" and record["n_sample"] == 200 for record in made)
     assert len({json.dumps(record["members"]) for record in made}) == 1
-    embedded = runner.Run("test", "AE+consensus", "synth", 0, {"sample_size": 300})
+    embedded = runner.Run("test", "AE+consensus", "synth", 0, {"sample_size": 200})
     headers = runner.headers(embedded)
     assert [header["method"] for header in headers] == [f"AE+{name.upper()}" for name in FUNCTIONS]
     assert {header["settings"]["function"] for header in headers} == set(FUNCTIONS)

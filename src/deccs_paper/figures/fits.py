@@ -18,10 +18,11 @@ from deccs.settings import Pretraining
 from deccs_paper.figures.parts import Task
 from deccs_paper.runner import Run, load_data, pretrained
 
+EVERY = 10  # rows, of which a quick fit takes one
 QUICK = {
-    "rounds__n_rounds": 3,
+    "rounds__n_rounds": 2,
     "rounds__n_init": 1,
-    "rounds__n_steps": 60,
+    "rounds__n_steps": 40,
     "pretraining": Pretraining(n_epochs=40),
 }
 
@@ -59,7 +60,8 @@ def start_of(name: str, task: Task) -> Start:
     """The data, the autoencoder, and DECCS as in the tables."""
     data, run, folder = load_data(name), Run("default", "DECCS", name, task.seed, {}), task.cache
     if task.quick:
-        data = replace(data, X=data.X[::5], y=data.y[::5], n=len(data.X[::5]))
+        X, y = data.X[::EVERY], data.y[::EVERY]
+        data = replace(data, X=X, y=y, n=len(X))
         folder = None  # its keys do not say that rows were left out
     model = run.estimator(**(QUICK if task.quick else {}))
     return Start(data, pretrained(model, data, folder, run.seed).autoencoder, model, run.seed)
