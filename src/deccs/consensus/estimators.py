@@ -34,9 +34,7 @@ class ConsensusClustering(Clusterer):
     Parameters
     ----------
     n_clusters : int or None, default=8
-        Number of clusters of the result and of the default members. None takes the number most
-        members have; it needs ``members``.
-    members : list of (name, clusterer) pairs, default=None
+    members : list of (name, clusterer) pairs or None
         As for :class:`deccs.DECCS`.
     function : str or callable, default="lwea"
         Name of a function of :mod:`deccs.consensus`, or your own

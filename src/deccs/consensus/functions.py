@@ -49,14 +49,10 @@ def on_distinct_rows(method: Callable[..., np.ndarray]) -> ConsensusFunction:
 
     @wraps(method, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def function(
-        base_partitions: ArrayLike,
-        n_clusters: int | None = None,
-        *,
-        weights: ArrayLike | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        **options: Any,
+        base_partitions: ArrayLike, n_clusters: int | None = None, **options: Any
     ) -> np.ndarray:
-        rows = distinct_rows(base_partitions, weights)
+        random_state = options.pop("random_state", None)
+        rows = distinct_rows(base_partitions, options.pop("weights", None))
         n_wanted = wanted_clusters(rows, n_clusters)
         if n_wanted > len(rows):
             return one_cluster_per_row(rows, n_wanted)
@@ -64,12 +60,12 @@ def on_distinct_rows(method: Callable[..., np.ndarray]) -> ConsensusFunction:
             options["seed"] = seed_for(root_seed(random_state), method.__name__)
         return method(rows, n_wanted, **options)
 
-    # help() shows the parameters of the method in place of **options.
-    common = signature(function, follow_wrapped=False)
-    names = list(common.parameters)
-    shown = [common.parameters[name] for name in names if name != "options"]
+    # What help() shows: the common parameters, and those of the method in place of **options.
+    shared = signature(ConsensusFunction.__call__)
+    _, partitions, n_clusters, weights, random_state, _ = shared.parameters.values()
     special = [option for option in parameters.values() if option.kind is Parameter.KEYWORD_ONLY]
     function.__signature__ = Signature(  # type: ignore[attr-defined]
-        [*shown[:2], *special, *shown[2:]], return_annotation=common.return_annotation
+        [partitions, n_clusters, *special, weights, random_state],
+        return_annotation=shared.return_annotation,
     )
     return function
