@@ -57,7 +57,9 @@ def test_pre_commit_formats_with_the_same_ruff():
     assert Version(version) == pins("constraints.txt")["ruff"]
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=str)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda path: path.name
+)
 def test_actions_are_pinned_to_a_commit_with_the_version_beside_it(path):
     uses = re.findall(r"uses:\s*(.+)", path.read_text())
     assert uses

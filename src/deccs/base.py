@@ -38,8 +38,9 @@ from deccs.network.autoencoder import Autoencoder, encode_exactly
 from deccs.network.device import pick_device
 from deccs.seeds import root_seed
 from deccs.settings import Network, Pretraining
-from deccs.storage import NO_CHECKPOINT, Checkpoint, FolderCheckpoint, ModelFiles
+from deccs.storage import NO_CHECKPOINT, Checkpoint, FolderCheckpoint
 from deccs.storage.checkpoints import FitFacts, as_fact
+from deccs.storage.models import ModelFiles
 from deccs.training.start import Start, starting_autoencoder
 
 SCALE = one_of("auto", "global", "columns", None)

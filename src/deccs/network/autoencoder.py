@@ -16,7 +16,8 @@ from deccs.data.sampling import EveryRow, Index
 from deccs.data.scaling import Scaler
 from deccs.data.source import RowSource, blocks, rows_at_once
 from deccs.network.by_hand import FeedForward, feed_forward
-from deccs.storage import make_network, register, take_network
+from deccs.storage import register
+from deccs.storage.networks import make_network, take_network
 
 
 class Autoencoder(nn.Module):
@@ -34,6 +35,7 @@ class Autoencoder(nn.Module):
     def feed_forward(
         cls, n_features: int, layers: Sequence[int], dropout: float = 0.0
     ) -> Autoencoder:
+        """An untrained network: ``layers`` are the widths of the encoder, the last is the embedding's."""
         if not is_widths(layers):
             raise ValueError(f"layers must be {WIDTHS.words}, got {layers!r}.")
         widths = (n_features, *(int(width) for width in layers))

@@ -56,6 +56,7 @@ RENAMED = {"centres": "centers", "FuzzyCentres": "FuzzyCenters", "neighbours": "
 
 
 def register(cls: type, take: Callable[[Any], Fields], make: Callable[[Fields], Any]) -> None:
+    """Let files hold values of this type: ``take`` gives the fields to store, ``make`` builds the value."""
     if cls.__name__ in KINDS:
         raise ValueError(f"There are two types to be stored as {cls.__name__!r}.")
     KINDS[cls.__name__] = Kind(cls, take, make)
