@@ -65,7 +65,8 @@ def record_name(setting: str, kind: str = "") -> str:
 
 def settings_record(model: Any) -> dict[str, Any]:
     """All parameters of an estimator that its result depends on, as plain JSON."""
-    kind, record = type(model).__name__, {}
+    kind = type(model).__name__
+    record: dict[str, Any] = {}
     defaults = flat_parameters(type(model)())
     for setting, value in flat_parameters(model).items():
         later = setting in LATER and setting not in BY_CLASS.get(kind, {})

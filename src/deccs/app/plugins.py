@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -38,4 +39,9 @@ def plugins() -> Iterator[tuple[str, Callable[[], AddCommands]]]:
         yield name, entry.load
     for name, module in OWN.items():
         if name not in declared and find_spec(module.partition(".")[0]) is not None:
-            yield name, lambda module=module: import_module(module).add_commands
+            yield name, partial(add_commands_of, module)
+
+
+def add_commands_of(module: str) -> AddCommands:
+    function: AddCommands = import_module(module).add_commands
+    return function

@@ -12,8 +12,9 @@ from deccs.rounds.classifiers import Classifiers, logits
 from deccs.rounds.records import Round
 from deccs.scores import ari, silhouette
 from deccs_paper.figures.boundaries import classifiers_of, plot_classifier
-from deccs_paper.figures.fits import fit, member_scores, start_of
-from deccs_paper.figures.members import embeddings, member_grid, most_halfway, plot_member
+from deccs_paper.figures.fits import fit, start_of
+from deccs_paper.figures.grids import draw_before_and_after
+from deccs_paper.figures.members import embeddings, most_halfway, plot_member
 from deccs_paper.figures.parts import Task, claim, in_words, save
 from deccs_paper.runner import Run
 
@@ -58,16 +59,9 @@ def draw_fig1(task: Task) -> dict[str, Any]:
 
 
 def draw_fig2(task: Task) -> dict[str, Any]:
-    fitted = fit("synth", task)
-    figure = new_figure(10, 5)
-    member_grid(figure, fitted.truth, fitted.rounds, fitted.last)
-    save(figure, task.out, "fig2")
-    before, after = (
-        member_scores(fitted.rounds[number], fitted.truth, "ari") for number in (0, fitted.last)
-    )
+    fitted, before, after = draw_before_and_after("synth", task, "fig2", "ari")
     return {
-        "autoencoder": before,
-        "consensus_representation": after,
+        **{"autoencoder": before, "consensus_representation": after},
         "claims": [
             claim(
                 "On the autoencoder's embedding of SYNTH the members do poorly.",

@@ -23,8 +23,7 @@ from deccs.settings import Network, Pretraining, Rounds
 from deccs.training.start import starting_autoencoder
 from deccs_paper.claims import all_right, is_half_at_chance
 from deccs_paper.figures.boundaries import plot_boundary
-from deccs_paper.figures.fits import fit, member_scores
-from deccs_paper.figures.members import member_grid
+from deccs_paper.figures.grids import draw_before_and_after
 from deccs_paper.figures.parts import Task, claim, in_words, save
 
 if TYPE_CHECKING:
@@ -156,16 +155,9 @@ def rings_apart(Z: np.ndarray, truth: np.ndarray, scale: float) -> dict[str, flo
 
 
 def draw_fig9(task: Task) -> dict[str, Any]:
-    fitted = fit("nonlinear", task)
-    figure = new_figure(10, 5)
-    member_grid(figure, fitted.truth, fitted.rounds, fitted.last)
-    save(figure, task.out, "fig9")
-    before, after = (
-        member_scores(fitted.rounds[number], fitted.truth, "nmi") for number in (0, fitted.last)
-    )
+    _, before, after = draw_before_and_after("nonlinear", task, "fig9", "nmi")
     return {
-        "autoencoder": before,
-        "consensus_representation": after,
+        **{"autoencoder": before, "consensus_representation": after},
         "claims": [
             claim(
                 "On the autoencoder's embedding half of the members are no better than chance.",
