@@ -47,7 +47,8 @@ def is_number(value: object) -> bool:
 
 
 def whole(at_least: int) -> Rule:
-    """
+    """A whole number; true and false are not numbers.
+
     >>> rule = whole(at_least=1)
     >>> rule.words, rule.allows(np.int64(1)), rule.allows(True), rule.allows(0)
     ('a whole number of at least 1', True, False, False)
@@ -59,7 +60,8 @@ def whole(at_least: int) -> Rule:
 
 
 def number(at_least: float | None = None, above: float | None = None) -> Rule:
-    """
+    """A finite number; true and false are not numbers.
+
     >>> number(above=0).words, number(at_least=0).allows(np.float32(0.5)), number().allows("1")
     ('a number above 0', True, False)
     """
@@ -95,7 +97,8 @@ def share(*, zero: bool = False, one: bool = False) -> Rule:
 
 
 def one_of(*choices: str | None) -> Rule:
-    """
+    """One of a few words, or None if it is among them.
+
     >>> one_of("mean", "median").words, one_of("mean", None).allows(None)
     ("'mean' or 'median'", True)
     """

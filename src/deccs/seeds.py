@@ -59,6 +59,6 @@ def reproducible_threads() -> Iterator[None]:
 
 
 @lru_cache(maxsize=1)
-def thread_pools(n_modules: int) -> ThreadpoolController:
+def thread_pools(_n_modules: int) -> ThreadpoolController:
     """The OpenMP libraries of this process. Finding them takes milliseconds, so it is done again only after imports."""
     return ThreadpoolController()

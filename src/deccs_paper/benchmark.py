@@ -93,7 +93,8 @@ def runs_for(
 
 
 def changes_in(settings: Sequence[str]) -> dict[str, Any]:
-    """
+    """Parameters by scikit-learn's names, from settings as they are typed.
+
     >>> changes_in(["rounds.n_rounds=3", "network.layers=[8, 2]"])
     {'rounds__n_rounds': 3, 'network__layers': [8, 2]}
     """

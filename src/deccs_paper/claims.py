@@ -116,7 +116,8 @@ def agreement_rises(results: Results) -> list[Finding]:
 
 
 def rising(values: Sequence[float]) -> bool:
-    """
+    """Whether no value is clearly below the one before, and the last is above the first.
+
     >>> rising([0.7, 0.8, 0.795, 0.9]), rising([0.7, 0.9, 0.8]), rising([0.7, 0.7])
     (True, False, False)
     """
@@ -137,7 +138,8 @@ def nmi_falls(results: Results) -> list[Finding]:
 
 
 def falls(values: Sequence[float]) -> bool:
-    """
+    """Whether the last value is clearly below the best one before it.
+
     >>> falls([0.8, 0.9, 0.85]), falls([0.8, 0.9, 0.895])
     (True, False)
     """
@@ -164,7 +166,8 @@ def both_are_best(results: Results) -> list[Finding]:
 
 
 def last_two_are_best(values: Sequence[float]) -> bool:
-    """
+    """Whether the last two values are above all others.
+
     >>> last_two_are_best([0.5, 0.7, 0.8, 0.9]), last_two_are_best([0.5, 0.8, 0.7, 0.9])
     (True, False)
     """
@@ -194,7 +197,8 @@ def like_spectralnet(results: Results) -> list[Finding]:
 
 
 def spread_within(values: Sequence[float], most: float) -> bool:
-    """
+    """Whether the values differ by no more than ``most``.
+
     >>> spread_within([0.86, 0.87], 0.01), spread_within([0.5, 0.75, 0.625], 0.2)
     (True, False)
     """
@@ -215,7 +219,8 @@ def rises(
 
 
 def risen(about: str, ends: Mapping[str, tuple[float, float]], n_runs: int) -> Finding:
-    """
+    """Whether every score is higher at the end than at the start.
+
     >>> str(risen("mice", {"agreement": (0.5, 0.9), "NMI": (0.5, 0.4)}, 3))
     'mice: does not hold (agreement 0.500 to 0.900, NMI 0.500 to 0.400, n 3)'
     """
@@ -280,7 +285,8 @@ stable = partial(spread_within, most=STABLE)
 
 
 def moves(first: int, rest: Sequence[float]) -> str:
-    """
+    """The value of a round and the range after it, in words.
+
     >>> moves(8, [0.9, 0.91, 0.89])
     'round 8: 0.900, after that 0.890 to 0.910'
     """

@@ -132,7 +132,8 @@ COMBINATIONS = ("cons", "CE", "rec", "cons + rec", "CE + rec", "cons + CE", "con
 
 
 def ablation(label: str) -> Row:
-    """
+    """The row of an ablation: what its label does not name is switched off.
+
     >>> ablation("cons + CE").changes
     {'rounds__lambda_rec': 0.0}
     """

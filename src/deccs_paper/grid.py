@@ -128,7 +128,8 @@ def points_at_hand(dataset: str) -> int:
 
 
 def duration(seconds: float) -> str:
-    """
+    """Seconds in the unit that reads best.
+
     >>> duration(8), duration(90), duration(600), duration(20_000)
     ('8 s', '1.5 min', '10 min', '5.6 h')
     """

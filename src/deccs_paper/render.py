@@ -111,7 +111,8 @@ def claims_markdown(verdicts: Sequence[Verdict]) -> str:
 
 
 def markdown_cell(result: Result, place: str) -> str:
-    """
+    """A cell of a Markdown table.
+
     >>> markdown_cell(Result((0.8, 0.9), 0, 0, (0.82, 0.01)), "best")
     '**0.850 ± 0.050** (n 2, paper 0.82 ± 0.01 =)'
     """
@@ -128,7 +129,8 @@ def beside(result: Result) -> str:
 
 
 def markdown_escape(text: str) -> str:
-    """
+    """The text with Markdown's special characters escaped.
+
     >>> markdown_escape("a|b lambda_rec")
     'a\\\\|b lambda\\\\_rec'
     """
@@ -156,7 +158,8 @@ LATEX = {
 
 
 def latex_escape(text: str) -> str:
-    """
+    """The text with LaTeX's special characters escaped.
+
     >>> latex_escape("50 % & lambda_rec ± 1")
     '50 \\\\% \\\\& lambda\\\\_rec $\\\\pm$ 1'
     """

@@ -249,7 +249,7 @@ def drawn(
         console.print(f"Drawing {name}: {DRAWINGS[name].title}", highlight=False)
         try:
             numbers = finite(DRAWINGS[name].draw(known, out, cache=cache)) | {"recipe": RECIPE}
-        except Exception as error:  # its place on the page says so; the tables do not depend on it
+        except Exception as error:  # noqa: BLE001  its place on the page says so
             reason = f"not drawn: {type(error).__name__}: {error}"
             console.print(f"{name} {reason}", style="red", highlight=False, markup=False)
             return Drawn(name, None, reason, failed=True)

@@ -248,7 +248,8 @@ class Comparison:
 
 
 def welch(ours: tuple[float, ...], theirs: tuple[float, ...]) -> float | None:
-    """
+    """The p-value of Welch's t-test; None if it cannot be had.
+
     >>> round(welch((0.8, 0.9), (0.5, 0.6)), 3), welch((0.8,), (0.5, 0.6))
     (0.051, None)
     """

@@ -111,7 +111,7 @@ def carry_out(run: Run, cache: Path | None) -> list[records.Record]:
             header | facts | part
             for header, part in zip(headers(run), score(run, data, cache), strict=True)
         ]
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  a failed run is a record, not the end
         failed = {
             "status": "failed",
             "error": f"{type(error).__name__}: {error}",
@@ -232,6 +232,8 @@ class Pretrained:
 
 
 class HeldOutErrors(Callback):
+    """Collects the held-out errors of a pretraining."""
+
     def __init__(self) -> None:
         self.errors: list[float] = []
         self.n_steps = 0

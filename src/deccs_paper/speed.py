@@ -135,7 +135,7 @@ def clustered_sample(
 
 
 def made_up_labels(n_sample: int, k: int) -> torch.Tensor:
-    """(n_sample, n_members)"""
+    """Random labels: (n_sample, n_members)."""
     return torch.randint(k, (n_sample, N_MEMBERS), generator=torch.Generator().manual_seed(1))
 
 
@@ -226,7 +226,7 @@ def members(n_sample: int = N_SAMPLE) -> Iterator[dict[str, Any]]:
     Z = rng.normal(size=(n_sample, 10)) + centers[rng.integers(N_CLUSTERS, size=n_sample)]
     for name, member in default_members(N_CLUSTERS):
         start = time.perf_counter()
-        ask(name, member, Z, np.arange(n_sample), seed=0)
+        ask(member, Z, np.arange(n_sample), seed=0)
         yield {
             "what": f"member {name}, {n_sample} points",
             "milliseconds": 1e3 * (time.perf_counter() - start),

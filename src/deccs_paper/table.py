@@ -39,7 +39,8 @@ def of_file(path: Path, experiment: str = DEFAULT) -> str:
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """
+    """A Markdown table.
+
     >>> print(markdown(["method", "USPS"], [["DEC", "0.80"]]))
     | method | USPS |
     |---|---|

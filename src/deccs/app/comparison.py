@@ -17,6 +17,8 @@ from deccs.app.run_folder import LABELS, RunError, read_summary
 
 @dataclass(frozen=True, eq=False)
 class RunLabels:
+    """The labels of a run, and how to match its rows with those of another."""
+
     folder: Path
     key: str  # "id" or "row"
     labels: dict[str, int]  # of the rows that have one

@@ -28,7 +28,7 @@ def add_plugin_commands(app: typer.Typer) -> None:
     for name, load in plugins():
         try:
             load()(app)
-        except Exception as error:  # it must not take the other commands down
+        except Exception as error:  # noqa: BLE001  it must not take the other commands down
             warnings.warn(f"The commands of {name!r} cannot be loaded: {error}", stacklevel=2)
 
 

@@ -138,7 +138,8 @@ def parsed(item: Entry, value: Any) -> Any:
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """
+    """The names in a comma-separated text; names with commas are quoted.
+
     >>> split_names('age,"height, cm"')
     ('age', 'height, cm')
     """

@@ -132,6 +132,8 @@ def write_npy_header(out: BinaryIO, shape: tuple[int, int]) -> None:
 
 
 class TextFile(Protocol):
+    """Anything text can be written to."""
+
     def write(self, text: str, /) -> object: ...
 
 

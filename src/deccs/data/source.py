@@ -158,7 +158,8 @@ def rows_at_once(width: int) -> int:
 
 
 def blocks(n_rows: int, size: int) -> Iterator[slice]:
-    """
+    """Slices of at most ``size`` rows, in order.
+
     >>> list(blocks(5, 2))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """

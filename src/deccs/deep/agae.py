@@ -157,7 +157,7 @@ class Prior:
     shares: torch.Tensor  # (n_clusters,) of the points
 
     def draw(self, n: int) -> torch.Tensor:
-        """(n, n_latent)"""
+        """Points of the mixture: (n, n_latent)."""
         cluster = torch.multinomial(self.shares, n, replacement=True)
         centers = self.centers[cluster]
         return centers + self.deviations[cluster] * torch.randn_like(centers)

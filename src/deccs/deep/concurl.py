@@ -121,6 +121,8 @@ def consensus_loss(
 
 @stored_layer
 class UnitLength(nn.Module):
+    """Each row divided by its length."""
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return normalize(x, dim=-1)
 

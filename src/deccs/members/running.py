@@ -70,8 +70,7 @@ def cluster(
     deviation = Z.std(axis=0) if standardize else np.sqrt(Z.var(axis=0).mean(keepdims=True))
     standard = (Z - Z.mean(axis=0)) / np.where(deviation > 1e-9, deviation, 1)
     answers = Parallel(n_jobs=n_jobs)(
-        delayed(ask)(name, member, standard, sample, seed_for(root, name))
-        for name, member in members
+        delayed(ask)(member, standard, sample, seed_for(root, name)) for name, member in members
     )
     names: list[str] = []
     partitions: list[np.ndarray] = []
@@ -103,9 +102,7 @@ def fresh_copy(member: Any, seed: int) -> Any:
     return fresh
 
 
-def ask(
-    name: str, member: Any, Z: np.ndarray, sample: np.ndarray, seed: int
-) -> tuple[np.ndarray | None, str]:
+def ask(member: Any, Z: np.ndarray, sample: np.ndarray, seed: int) -> tuple[np.ndarray | None, str]:
     """One member's labels of the sample, or None and why not."""
     if is_labeling(member):
         return member[sample], ""
@@ -116,5 +113,5 @@ def ask(
         if labels.shape != (len(Z),):
             return None, f"fit_predict returned shape {labels.shape} for {len(Z)} points"
         return labels.astype(np.int64), ""
-    except Exception as error:  # a user's member may raise anything; the others continue
+    except Exception as error:  # noqa: BLE001  a user's member may raise anything; the others continue
         return None, f"{type(error).__name__}: {error}"

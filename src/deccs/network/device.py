@@ -10,7 +10,7 @@ from torch import nn
 
 
 def pick_device(device: str) -> str:
-    """ "auto" is the best there is; any other is checked to be there."""
+    """The device to use: the best available one for "auto"; any other is checked."""
     if device == "auto":
         if torch.cuda.is_available():
             return "cuda"

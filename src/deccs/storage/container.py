@@ -113,7 +113,7 @@ def read(path: Path, wanted: str, newest: int) -> tuple[dict[str, Any], dict[str
         raise ModelFileError(f"{name} in {path} is no safetensors file: {error}. {ANEW}") from error
 
 
-def read_document(source: Source, wanted: str, newest: int) -> dict[str, Any]:
+def read_document(source: Container, wanted: str, newest: int) -> dict[str, Any]:
     path, text = source.path, source.read(DOCUMENT, MOST_DOCUMENT)
     try:
         document = json.loads(text)
@@ -176,7 +176,7 @@ def as_array(name: str, part: dict[str, Any]) -> np.ndarray:
     return np.frombuffer(part["data"], dtype=dtypes[part["dtype"]]).reshape(part["shape"]).copy()
 
 
-class Source:
+class Container:
     """The files of a model, each read only up to a limit."""
 
     def __init__(self, path: Path) -> None:
@@ -186,7 +186,9 @@ class Source:
         raise NotImplementedError
 
 
-class Folder(Source):
+class Folder(Container):
+    """A model as a folder."""
+
     def read(self, name: str, most: int) -> bytes:
         path = self.path / name
         if not path.is_file():  # nor a pipe, which would make us wait
@@ -203,7 +205,7 @@ class Folder(Source):
             raise ModelFileError(f"{path} cannot be read: {error}.") from error
 
 
-class Zip(Source):
+class Zip(Container):
     """Two files of the expected names, not compressed: what is read is no larger than what is there."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
@@ -258,7 +260,7 @@ class Zip(Source):
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Source]:
+def opened(path: Path) -> Iterator[Container]:
     if path.is_dir():
         yield Folder(path)
     elif path.is_file():

@@ -58,7 +58,8 @@ def claim(text: str, holds: bool | None, figures: str) -> dict[str, Any]:
 
 
 def in_words(values: Mapping[str, float]) -> str:
-    """
+    """Names with their values.
+
     >>> in_words({"KM": 0.504, "SC": 1})
     'KM 0.50, SC 1.00'
     """
@@ -91,7 +92,8 @@ def with_few_colors(png: BytesIO) -> bytes:
 
 
 def pending_note(missing: Sequence[str]) -> str:
-    """
+    """The text in place of a figure whose runs are missing.
+
     >>> pending_note(["MICE", "MNIST"])
     'Pending, no runs yet:\\nMICE\\nMNIST'
     """
