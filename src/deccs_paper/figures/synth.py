@@ -61,7 +61,8 @@ def draw_fig1(task: Task) -> dict[str, Any]:
 def draw_fig2(task: Task) -> dict[str, Any]:
     fitted, before, after = draw_before_and_after("synth", task, "fig2", "ari")
     return {
-        **{"autoencoder": before, "consensus_representation": after},
+        "autoencoder": before,
+        "consensus_representation": after,
         "claims": [
             claim(
                 "On the autoencoder's embedding of SYNTH the members do poorly.",

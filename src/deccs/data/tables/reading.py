@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from deccs.data.tables.columns import check_numeric, choose_columns, row_ids
-from deccs.data.tables.missing import complete
+from deccs.data.tables.missing import Complete, complete
 from deccs.data.tables.raw import RawTable, TableError, listed
 from deccs.data.tables.readers import read_raw
 
@@ -91,15 +91,13 @@ def read_table(
     notes = (*raw.notes, *checked.notes)
     if len(names) == 1:
         notes = (*notes, f"Only one column is clustered, {names[0]!r}: the clusters are ranges.")
-    return Table(
-        checked.values,
+    return as_table(
+        raw,
+        checked,
         names,
-        ids,
-        checked.kept,
-        id_column=id_column,
-        left_out=left_out,
-        others=other_columns(raw, left_out, id_column),
-        image_shape=raw.image_shape,
+        id_column,
+        left_out,
+        ids=ids,
         missing=missing,
         means=checked.means,
         encoding=encoding,
@@ -139,20 +137,39 @@ def read_like(
         id_column = None
     values, left_out, column_notes = model_columns(raw, names, id_column, path)
     checked = complete(path, values, names, missing, preprocessing.get("means"))
-    return Table(
-        checked.values,
+    return as_table(
+        raw,
+        checked,
         names,
-        row_ids(raw, id_column, path),
-        checked.kept,
-        means=tuple(preprocessing.get("means", ())),
+        id_column,
+        left_out,
+        ids=row_ids(raw, id_column, path),
         missing=missing,
-        id_column=id_column,
-        left_out=left_out,
-        image_shape=raw.image_shape,
-        others=other_columns(raw, left_out, id_column),
+        means=tuple(preprocessing.get("means", ())),
         encoding=encoding,
         header=header,
         notes=(*notes, *column_notes, *checked.notes),
+    )
+
+
+def as_table(
+    raw: RawTable,
+    checked: Complete,
+    names: tuple[str, ...],
+    id_column: str | None,
+    left_out: dict[str, str],
+    **rest: Any,
+) -> Table:
+    """The table of the columns that are clustered, with the others beside it."""
+    return Table(
+        values=checked.values,
+        feature_names=names,
+        kept=checked.kept,
+        id_column=id_column,
+        left_out=left_out,
+        others=other_columns(raw, left_out, id_column),
+        image_shape=raw.image_shape,
+        **rest,
     )
 
 
