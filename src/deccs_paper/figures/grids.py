@@ -12,7 +12,7 @@ Scores = dict[str, float]
 
 def draw_before_and_after(
     data: str, task: Task, name: str, score: str
-) -> tuple[Fitted, Scores, Scores]:
+) -> tuple[Fitted, dict[str, Scores]]:
     """Draw a fit's members on the plain embedding and on the last one, and score them on both."""
     fitted = fit(data, task)
     figure = new_figure(10, 5)
@@ -21,4 +21,4 @@ def draw_before_and_after(
     before, after = (
         member_scores(fitted.rounds[number], fitted.truth, score) for number in (0, fitted.last)
     )
-    return fitted, before, after
+    return fitted, {"autoencoder": before, "consensus_representation": after}

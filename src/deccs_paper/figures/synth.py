@@ -59,10 +59,10 @@ def draw_fig1(task: Task) -> dict[str, Any]:
 
 
 def draw_fig2(task: Task) -> dict[str, Any]:
-    fitted, before, after = draw_before_and_after("synth", task, "fig2", "ari")
+    fitted, scores = draw_before_and_after("synth", task, "fig2", "ari")
+    before, after = scores.values()
     return {
-        "autoencoder": before,
-        "consensus_representation": after,
+        **scores,
         "claims": [
             claim(
                 "On the autoencoder's embedding of SYNTH the members do poorly.",

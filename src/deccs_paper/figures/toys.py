@@ -155,10 +155,10 @@ def rings_apart(Z: np.ndarray, truth: np.ndarray, scale: float) -> dict[str, flo
 
 
 def draw_fig9(task: Task) -> dict[str, Any]:
-    _, before, after = draw_before_and_after("nonlinear", task, "fig9", "nmi")
+    _, scores = draw_before_and_after("nonlinear", task, "fig9", "nmi")
+    before, after = scores.values()
     return {
-        "autoencoder": before,
-        "consensus_representation": after,
+        **scores,
         "claims": [
             claim(
                 "On the autoencoder's embedding half of the members are no better than chance.",

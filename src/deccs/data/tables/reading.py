@@ -91,18 +91,9 @@ def read_table(
     notes = (*raw.notes, *checked.notes)
     if len(names) == 1:
         notes = (*notes, f"Only one column is clustered, {names[0]!r}: the clusters are ranges.")
+    how = {"missing": missing, "encoding": encoding, "header": header, "ids": ids}
     return as_table(
-        raw,
-        checked,
-        names,
-        id_column,
-        left_out,
-        ids=ids,
-        missing=missing,
-        means=checked.means,
-        encoding=encoding,
-        header=header,
-        notes=notes,
+        raw, checked, names, id_column, left_out, means=checked.means, notes=notes, **how
     )
 
 
@@ -137,19 +128,10 @@ def read_like(
         id_column = None
     values, left_out, column_notes = model_columns(raw, names, id_column, path)
     checked = complete(path, values, names, missing, preprocessing.get("means"))
-    return as_table(
-        raw,
-        checked,
-        names,
-        id_column,
-        left_out,
-        ids=row_ids(raw, id_column, path),
-        missing=missing,
-        means=tuple(preprocessing.get("means", ())),
-        encoding=encoding,
-        header=header,
-        notes=(*notes, *column_notes, *checked.notes),
-    )
+    how = {"missing": missing, "encoding": encoding, "header": header}
+    how |= {"means": tuple(preprocessing.get("means", ())), "ids": row_ids(raw, id_column, path)}
+    notes = (*notes, *column_notes, *checked.notes)
+    return as_table(raw, checked, names, id_column, left_out, notes=notes, **how)
 
 
 def as_table(
