@@ -7,7 +7,7 @@ not wait for torch.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,16 +23,18 @@ def add_commands(app: typer.Typer) -> None:
         app.command(rich_help_panel=PANEL)(command)
 
 
+def words(metavar: str, text: str) -> Any:
+    """An argument of any number of words, with its help."""
+    return typer.Argument(metavar=metavar, show_default=False, help=text)
+
+
 def reproduce(
     what: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="WHAT...",
-            show_default=False,
-            help=(
-                "table1, table2, table3, accuracy, fig1 to fig9, study-ensemble-size, "
-                "study-sample-size, study-lambda, claims, or all. (with --page-only: all)"
-            ),
+        words(
+            "WHAT...",
+            "table1, table2, table3, accuracy, fig1 to fig9, study-ensemble-size, "
+            "study-sample-size, study-lambda, claims, or all. (with --page-only: all)",
         ),
     ] = None,
     data: Annotated[
@@ -103,11 +105,7 @@ def reproduce(
 def benchmark(
     datasets: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="DATASET...",
-            show_default=False,
-            help="Data sets of the paper. (default: none; only print the table)",
-        ),
+        words("DATASET...", "Data sets of the paper. (default: none; only print the table)"),
     ] = None,
     methods: Annotated[str, typer.Option(help="Methods to run: a,b,c.")] = "DECCS",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each method on each data set.")] = 1,
