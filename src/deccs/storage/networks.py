@@ -133,7 +133,7 @@ def put_in(given: Any, autoencoder: Any) -> None:
         if own is None and isinstance(loaded, MissingModule):
             raise ModelFileError(
                 f"The model was trained with modules of your own, and a file holds only their weights. Build the "
-                f"{side} again and load with load(path, autoencoder=(encoder, decoder)). It was: {loaded.text}"
+                f"{side} again and load with load(path, network=(encoder, decoder)). It was: {loaded.text}"
             )
         if own is not None:
             weights = loaded.weights if isinstance(loaded, MissingModule) else loaded.state_dict()
