@@ -203,7 +203,7 @@ def test_more_clusters_than_distinct_rows(function):
     "function", [f for name, f in FUNCTIONS.items() if name not in ("mcla", "supra")]
 )
 def test_as_many_clusters_as_points(function):
-    # In MCLA points win nothing of a group of clusters that others hold as firmly: there may be fewer.
+    # In MCLA a group of clusters may win no point, so there may be fewer clusters.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert_array_equal(function([[0, 0, 1, 1], [0, 1, 0, 1]], 4, random_state=0), [0, 1, 2, 3])
@@ -336,10 +336,10 @@ def test_distinct_rows_are_those_of_numpy(n_members):
     partitions[:, :20] = partitions[:, 20:40]
     partitions[0, :20] = (partitions[0, :20] + 2) % 4 - 1  # they differ in the first member alone
     rows = distinct_rows(partitions)
-    found = np.array([canonical(member) for member in partitions]).T  # (n_points, n_members)
-    assert len(rows) == len(np.unique(found[(found != -1).any(axis=1)], axis=0))
-    assert_array_equal(rows.labels[rows.row_of[rows.row_of >= 0]], found[rows.row_of >= 0])
-    assert_array_equal(found[rows.row_of == -1], -1)
+    vectors = np.array([canonical(member) for member in partitions]).T  # (n_points, n_members)
+    assert len(rows) == len(np.unique(vectors[(vectors != -1).any(axis=1)], axis=0))
+    assert_array_equal(rows.labels[rows.row_of[rows.row_of >= 0]], vectors[rows.row_of >= 0])
+    assert_array_equal(vectors[rows.row_of == -1], -1)
     assert_array_equal(rows.counts, np.bincount(rows.row_of[rows.row_of >= 0]))
 
 
@@ -450,34 +450,34 @@ def test_too_large_for_pairs_says_what_to_use_instead(monkeypatch):
 def test_co_association_is_that_of_loops(missing, weighted):
     for seed in range(4):
         partitions, weights = repeated(seed, n_members=5, missing=missing)
-        partitions[:, -2:] = -1 if missing else partitions[:, -2:]  # two points that nobody labeled
+        partitions[:, -2:] = -1 if missing else partitions[:, -2:]  # two points without labels
         weights = weights if weighted else None
         expected = co_association_by_loops(partitions, weights)
-        found = co_association(partitions, weights=weights)
-        assert found.shape == (40, 40)
-        assert_allclose(found.toarray(), expected, atol=1e-12)
-        assert_allclose(found.tosparse().toarray(), expected, atol=1e-12)
-        assert found.tosparse().nnz == (expected > 0).sum()
-        some = [39, 3, 3, 17]
-        assert_allclose(found.of(some), expected[np.ix_(some, some)], atol=1e-12)
+        matrix = co_association(partitions, weights=weights)
+        assert matrix.shape == (40, 40)
+        assert_allclose(matrix.toarray(), expected, atol=1e-12)
+        assert_allclose(matrix.tosparse().toarray(), expected, atol=1e-12)
+        assert matrix.tosparse().nnz == (expected > 0).sum()
+        points = [39, 3, 3, 17]
+        assert_allclose(matrix.of(points), expected[np.ix_(points, points)], atol=1e-12)
 
 
 def test_co_association_of_points_without_labels():
-    found = co_association([[0, 0, -1, 1]])
-    assert_array_equal(found.of([2, 0]), [[0, 0], [0, 1]])
-    assert_array_equal(found.of([2]), [[0]])
+    matrix = co_association([[0, 0, -1, 1]])
+    assert_array_equal(matrix.of([2, 0]), [[0, 0], [0, 1]])
+    assert_array_equal(matrix.of([2]), [[0]])
 
 
 def test_co_association_that_does_not_fit_is_refused():
-    found = co_association([[0, 0, 1, 1], [0, 1, 1, 1]])  # 10 pairs are ever put together, of 16
+    matrix = co_association([[0, 0, 1, 1], [0, 1, 1, 1]])  # 10 pairs are ever put together, of 16
     with pytest.raises(
         MemoryError, match=r"4 points needs 0.0 GB, more than max_bytes=0.0 GB.*of\(points\)"
     ):
-        found.toarray(max_bytes=8 * 16 - 1)
+        matrix.toarray(max_bytes=8 * 16 - 1)
     with pytest.raises(MemoryError, match="raise max_bytes"):
-        found.tosparse(max_bytes=12 * 12 - 1)
+        matrix.tosparse(max_bytes=12 * 12 - 1)
     assert (
-        found.toarray(max_bytes=8 * 16).shape == found.tosparse(max_bytes=12 * 12).shape == (4, 4)
+        matrix.toarray(max_bytes=8 * 16).shape == matrix.tosparse(max_bytes=12 * 12).shape == (4, 4)
     )
 
 

@@ -138,9 +138,9 @@ def test_the_autoencoders_consensus_is_the_consensus_of_its_embedding(blobs):
 
 
 def test_a_pretrained_autoencoder_is_used_as_it_is(blobs):
-    own = Autoencoder(torch.nn.Linear(4, 2), torch.nn.Linear(2, 4), pretrained=True)
-    model = AutoencoderConsensus(3, network=own, random_state=0).fit(blobs.X)
-    assert torch.equal(model.autoencoder_.encoder.weight, own.encoder.weight)
+    given = Autoencoder(torch.nn.Linear(4, 2), torch.nn.Linear(2, 4), pretrained=True)
+    model = AutoencoderConsensus(3, network=given, random_state=0).fit(blobs.X)
+    assert torch.equal(model.autoencoder_.encoder.weight, given.encoder.weight)
 
 
 @pytest.mark.parametrize(

@@ -286,8 +286,8 @@ def mcla_by_sets(partitions, weights, group, k):
         for number in range(k):
             mine = [
                 (weights[member], point in points)
-                for (member, points), own in zip(clusters, group, strict=True)
-                if own == number
+                for (member, points), group_of_cluster in zip(clusters, group, strict=True)
+                if group_of_cluster == number
             ]
             belongs.append(sum(w * inside for w, inside in mine) / sum(w for w, _ in mine))
         labels.append(int(np.argmax(np.round(belongs, 12))) if max(belongs) > 0 else -1)
@@ -350,9 +350,9 @@ def ring_of_cliques(n_cliques=4, size=10):
 
 
 def without(monkeypatch, *missing):
-    there = partitioners.module
+    original = partitioners.module
     monkeypatch.setattr(
-        partitioners, "module", lambda name: None if name in missing else there(name)
+        partitioners, "module", lambda name: None if name in missing else original(name)
     )
 
 
@@ -420,12 +420,12 @@ def test_a_missing_module_is_none():
 def test_parts_that_stayed_empty_are_filled(function, monkeypatch):
     if function == "by_kahypar":
         without(monkeypatch, "pymetis")
-    there = getattr(partitioners, function)
+    original = getattr(partitioners, function)
     asked = []
 
     def lazy(*given):
         asked.append(given[-2])  # parts asked for: never more than two come back
-        return there(*given[:-2], min(given[-2], 2), given[-1])
+        return original(*given[:-2], min(given[-2], 2), given[-1])
 
     monkeypatch.setattr(partitioners, function, lazy)
     graph, weights, cliques = ring_of_cliques()

@@ -21,7 +21,7 @@ def noisy(seed, n_points=90, n_clusters=3, n_members=5, noise=0.2, missing=0.0):
 
 
 def repeated(seed, n_rows=12, n_members=20, n_points=40, missing=0.0):
-    """Points that share few label vectors, and member weights that make no two pairs of those equally alike."""
+    """Points that share few label vectors, and member weights that make no two pairs of those equally similar."""
     rng = np.random.default_rng(seed)
     rows = rng.integers(0, 3, (n_rows, n_members))
     rows[rng.random(rows.shape) < missing] = NONE
@@ -42,14 +42,14 @@ def intervals(seed, n_points=600, n_members=4, n_pieces=8):
 
 def clusters_of(members):
     """Every cluster as (number of its member, set of its points), members in order, clusters by first appearance."""
-    found = []
+    result = []
     for number, labels in enumerate(members):
         names = list(dict.fromkeys(label for label in labels if label != NONE))
-        found += [
+        result += [
             (number, {point for point, label in enumerate(labels) if label == name})
             for name in names
         ]
-    return found
+    return result
 
 
 def co_association_by_loops(members, weights=None, counts_for=None):
@@ -76,15 +76,15 @@ def co_association_by_loops(members, weights=None, counts_for=None):
 
 def cluster_indices_by_loops(members, theta):
     """ECI of Huang, Wang and Lai (2018), Eqs. 4 to 6: [(member, points, index)] of every cluster."""
-    found = []
+    result = []
     for number, points in clusters_of(members):
         entropy = 0.0
         for labels in members:
             inside = [labels[point] for point in points if labels[point] != NONE]
             shares = [inside.count(name) / len(inside) for name in set(inside)]
             entropy -= sum(share * np.log2(share) for share in shares)
-        found.append((number, points, np.exp(-entropy / (theta * len(members)))))
-    return found
+        result.append((number, points, np.exp(-entropy / (theta * len(members)))))
+    return result
 
 
 def locally_weighted_by_loops(members, weights=None, theta=0.4):

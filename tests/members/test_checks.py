@@ -50,7 +50,7 @@ def test_without_members_there_are_the_default_ones():
 
 
 def test_asked_clusters():
-    assert asked_clusters(KMeans(5), found=4) == 5
-    assert asked_clusters(GaussianMixture(6), found=4) == 6
-    assert asked_clusters(DBSCAN(), found=4) == 4
-    assert asked_clusters(np.array([0, 1]), found=2) == 2
+    assert asked_clusters(KMeans(5), n_found=4) == 5
+    assert asked_clusters(GaussianMixture(6), n_found=4) == 6
+    assert asked_clusters(DBSCAN(), n_found=4) == 4
+    assert asked_clusters(np.array([0, 1]), n_found=2) == 2

@@ -44,7 +44,7 @@ def similarities(
     ``cluster_weights`` (n_all_clusters,) says how much sharing each cluster counts: 1 for EAC. This
     is the matrix of all pairs of rows if it fits into memory, else its factors: an average of
     co-associations is a product of average memberships. The factors need no pairs but are slower,
-    some minutes for 20,000 distinct rows.
+    a few minutes for 20,000 distinct rows.
     """
     check_value("linkage", linkage, LINKAGE)
     needed = 8 * len(rows) ** 2

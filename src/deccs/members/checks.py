@@ -16,12 +16,12 @@ def is_labeling(member: Any) -> bool:
     return not hasattr(member, "fit_predict")
 
 
-def asked_clusters(member: Any, found: int) -> int:
+def asked_clusters(member: Any, n_found: int) -> int:
     """The number of clusters a member was asked for; the number found, if it takes no such number."""
     for name in ("n_clusters", "n_components"):
         if isinstance(getattr(member, name, None), int | np.integer):
             return int(getattr(member, name))
-    return found
+    return n_found
 
 
 def members_for(
