@@ -97,8 +97,8 @@ def ours(function):
     return lambda partitions, k, seed: function(partitions, k, random_state=seed)
 
 
-LINES = [(intervals(seed), 3) for seed in range(6)] + [
-    (intervals(seed, n_points=800), 4) for seed in range(4)
+LINES = [(intervals(seed), 3) for seed in range(4)] + [
+    (intervals(seed, n_points=800), 4) for seed in range(2)
 ]
 NOISY = [(noisy(seed, n_points=600, n_members=4, noise=0.3)[1], 3) for seed in range(4)]
 
