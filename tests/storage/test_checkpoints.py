@@ -15,51 +15,48 @@ from sklearn.mixture import GaussianMixture
 from torch import nn
 
 import deccs
-from deccs import DECCS, Pretraining
+from deccs import DECCS, Callback, Network, Pretraining, Rounds
 from deccs.storage import CheckpointError, ModelFileError, checkpoints
 from deccs.storage.checkpoints import FolderCheckpoint, as_fact, fingerprint
 
 MEMBERS = [("km", KMeans(3, n_init=2)), ("gm", GaussianMixture(3)), ("five", KMeans(5, n_init=2))]
-BASE = {
-    "members": MEMBERS,
-    "n_rounds": 3,
-    "n_init": 1,
-    "n_steps": 8,
-    "layers": (8, 2),
-    "random_state": 0,
-    "pretraining": Pretraining(epochs=6, batch_size=32),
-}
+OWN = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 2)), nn.Linear(2, 4)
+
+
+def new(**changes):
+    """A DECCS of six epochs and four rounds; settings by their nested names."""
+    return DECCS(
+        members=MEMBERS,
+        network=Network(layers=(8, 2)),
+        pretraining=Pretraining(n_epochs=6, batch_size=32),
+        rounds=Rounds(n_rounds=3, n_init=1, n_steps=8),
+        random_state=0,
+    ).set_params(**changes)
+
+
 SETTINGS = {
-    "two starts": {"n_init": 2, "n_rounds": 2},
-    "plateau, dropout": {
-        "dropout": 0.2,
-        "pretraining": Pretraining(epochs=6, batch_size=32, schedule="plateau"),
-    },
+    "two starts": {"rounds__n_init": 2, "rounds__n_rounds": 2},
+    "plateau, dropout": {"network__dropout": 0.2, "pretraining__schedule": "plateau"},
     "large network, layer by layer": {
-        "layers": (150, 100, 2),
-        "pretraining": Pretraining(epochs=3, batch_size=64, layerwise_epochs=2),
+        "network__layers": (150, 100, 2),
+        "pretraining": Pretraining(n_epochs=3, batch_size=64, layerwise_epochs=2),
     },
     "tiny network, layer by layer": {
-        "layers": (8, 5, 2),
-        "pretraining": Pretraining(epochs=3, batch_size=64, layerwise_epochs=2),
+        "network__layers": (8, 5, 2),
+        "pretraining": Pretraining(n_epochs=3, batch_size=64, layerwise_epochs=2),
     },
     "search": {
-        "n_rounds": 0,
-        "pretraining_grid": {"layers": [(8, 2), (6, 3)], "learning_rate": [1e-3, 1e-2]},
+        "rounds__n_rounds": 0,
+        "pretraining__grid": {"layers": [(8, 2), (6, 3)], "learning_rate": [1e-3, 1e-2]},
     },
     "patience": {
-        "n_rounds": 0,
+        "rounds__n_rounds": 0,
         "pretraining": Pretraining(
-            epochs=40, batch_size=32, schedule="plateau", patience=2, learning_rate=0.05
+            n_epochs=40, batch_size=32, schedule="plateau", patience=2, learning_rate=0.05
         ),
     },
-    "own modules": {
-        "autoencoder": (
-            nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 2)),
-            nn.Linear(2, 4),
-        )
-    },
-    "stable at once": {"tolerance": 2.0},
+    "own modules": {"network": OWN},
+    "stable at once": {"rounds__tol": 2.0},
 }
 
 
@@ -67,13 +64,13 @@ class Stop(Exception):
     pass
 
 
-class Stopper:
-    """Counts epochs and rounds, and stops the fit after so many."""
+class Stopper(Callback):
+    """Counts epochs and rounds, and interrupts the fit after so many."""
 
     def __init__(self, after=None):
         self.after, self.seen = after, 0
 
-    def on_epoch(self, epoch):
+    def on_progress(self, progress):
         self.count()
 
     def on_round(self, finished):
@@ -127,9 +124,9 @@ def assert_same_bits(one, other):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_stopped_at_any_epoch_or_round_it_goes_on(name, blobs, tmp_path, at_every_epoch):
-    settings = BASE | SETTINGS[name]
+    settings = SETTINGS[name]
     counter = Stopper()
-    straight = DECCS(**settings, callbacks=[counter]).fit(blobs.X)
+    straight = new(**settings, callbacks=[counter]).fit(blobs.X)
     folder = tmp_path / "checkpoint"
     rng = random.Random(name)
     after, seen = 0, 0
@@ -137,53 +134,52 @@ def test_stopped_at_any_epoch_or_round_it_goes_on(name, blobs, tmp_path, at_ever
         after = rng.randint(3, 6)
         stopper = Stopper(after)
         try:
-            found = DECCS(**settings, callbacks=[stopper], checkpoint=folder).fit(blobs.X)
+            found = new(**settings, callbacks=[stopper], checkpoint=folder).fit(blobs.X)
             break
         except Stop:
             seen += after - 1
             assert folder.is_dir()
     else:
-        found = DECCS(**settings, checkpoint=folder).fit(blobs.X)
+        found = new(**settings, checkpoint=folder).fit(blobs.X)
     assert_same_bits(found, straight)
     assert not folder.exists()
 
 
 def test_what_is_done_is_not_done_again(blobs, tmp_path, at_every_epoch):
     counter = Stopper()
-    DECCS(**BASE, callbacks=[counter]).fit(blobs.X)
+    new(callbacks=[counter]).fit(blobs.X)
     with pytest.raises(Stop):
-        DECCS(**BASE, callbacks=[Stopper(8)], checkpoint=tmp_path / "c").fit(
-            blobs.X
-        )  # 6 epochs, 2 rounds
+        new(callbacks=[Stopper(8)], checkpoint=tmp_path / "c").fit(blobs.X)  # 6 epochs, 2 rounds
     rest = Stopper()
-    DECCS(**BASE, callbacks=[rest], checkpoint=tmp_path / "c").fit(blobs.X)
+    new(callbacks=[rest], checkpoint=tmp_path / "c").fit(blobs.X)
     assert rest.seen == counter.seen - 8
 
 
 def test_a_seed_of_chance_is_taken_up(blobs, tmp_path):
-    settings = BASE | {"random_state": None}
+    settings = {"random_state": None}
     with pytest.raises(Stop):
-        DECCS(**settings, callbacks=[Stopper(8)], checkpoint=tmp_path / "c").fit(blobs.X)
+        new(**settings, callbacks=[Stopper(8)], checkpoint=tmp_path / "c").fit(blobs.X)
     seed = FolderCheckpoint(tmp_path / "c").load("fit")["seed"]
-    found = DECCS(**settings, checkpoint=tmp_path / "c").fit(blobs.X)
-    assert_same_bits(found, DECCS(**(settings | {"random_state": seed})).fit(blobs.X))
+    found = new(**settings, checkpoint=tmp_path / "c").fit(blobs.X)
+    assert_same_bits(found, new(random_state=seed).fit(blobs.X))
 
 
 @pytest.fixture
 def stopped(blobs, tmp_path):
     """The folder of a fit that was stopped after its second round."""
     with pytest.raises(Stop):
-        DECCS(**BASE, callbacks=[Stopper(8)], checkpoint=tmp_path / "c").fit(blobs.X)
+        new(callbacks=[Stopper(8)], checkpoint=tmp_path / "c").fit(blobs.X)
     return tmp_path / "c"
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_rounds": 4}, r"n_rounds \(3 there, 4 now\)"),
+        ({"rounds__n_rounds": 4}, r"rounds__n_rounds \(3 there, 4 now\)"),
         ({"random_state": 1}, r"seed \(0 there, 1 now\)"),
         ({"members": [("km", KMeans(3)), *MEMBERS[1:]]}, "members"),
-        ({"pretraining": Pretraining(epochs=7, batch_size=32)}, "pretraining"),
+        ({"pretraining__n_epochs": 7}, r"pretraining__n_epochs \(6 there, 7 now\)"),
+        ({"network__dropout": 0.1}, r"network__dropout \(0.0 there, 0.1 now\)"),
     ],
 )
 def test_other_settings_are_an_error_and_change_nothing(changes, message, stopped, blobs):
@@ -191,32 +187,32 @@ def test_other_settings_are_an_error_and_change_nothing(changes, message, stoppe
     with pytest.raises(
         CheckpointError, match=f"another fit; what differs: {message}.*remove the folder"
     ):
-        DECCS(**(BASE | changes), checkpoint=stopped).fit(blobs.X)
+        new(**changes, checkpoint=stopped).fit(blobs.X)
     with pytest.raises(CheckpointError, match="data"):
-        DECCS(**BASE, checkpoint=stopped).fit(blobs.X + 1)
+        new(checkpoint=stopped).fit(blobs.X + 1)
     assert before == {path.name: path.read_bytes() for path in stopped.iterdir()}
 
 
 def test_what_has_no_effect_may_change(stopped, blobs):
-    DECCS(**BASE, checkpoint=stopped, n_jobs=1, callbacks=[Stopper()]).fit(blobs.X)
+    new(checkpoint=stopped, n_jobs=1, callbacks=[Stopper()]).fit(blobs.X)
 
 
 def test_a_damaged_state_is_said(stopped, blobs):
     path = stopped / "start-0-rounds.state.zip"
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ModelFileError, match="cut short"):
-        DECCS(**BASE, checkpoint=stopped).fit(blobs.X)
+        new(checkpoint=stopped).fit(blobs.X)
 
 
 def test_a_fit_that_has_not_come_far_holds_up_no_other(blobs, tmp_path):
     with pytest.raises(Stop):
-        DECCS(**BASE, callbacks=[Stopper(1)], checkpoint=tmp_path / "c").fit(blobs.X)
-    DECCS(**(BASE | {"n_rounds": 0}), checkpoint=tmp_path / "c").fit(blobs.X)
+        new(callbacks=[Stopper(1)], checkpoint=tmp_path / "c").fit(blobs.X)
+    new(rounds__n_rounds=0, checkpoint=tmp_path / "c").fit(blobs.X)
 
 
 def test_other_files_in_the_folder_stay(blobs, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    DECCS(**BASE, checkpoint=tmp_path).fit(blobs.X)
+    new(checkpoint=tmp_path).fit(blobs.X)
     assert os.listdir(tmp_path) == ["notes.txt"]
 
 
@@ -267,16 +263,23 @@ import os, random, signal, time
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
-from deccs import DECCS, Pretraining
-from deccs.files import checkpoints
+from deccs import DECCS, Network, Pretraining, Rounds
+from deccs.storage import checkpoints
 
-checkpoints.LEAST_PAUSE = checkpoints.PAUSE_PER_COST = 0    # that there be many moments to be killed at
+checkpoints.LEAST_PAUSE = checkpoints.PAUSE_PER_COST = 0    # so that there are many moments to be killed at
 
-def fit(n_rounds, epochs, **more):
+def fit(n_rounds, n_epochs, dropout=0.0, **more):
     X = np.concatenate([np.random.default_rng(k).normal(3 * k, 1, (100, 5)) for k in range(3)])
     members = [("km", KMeans(3, n_init=2)), ("gm", GaussianMixture(3))]
-    return DECCS(3, members=members, n_rounds=n_rounds, n_init=2, n_steps=20, layers=(20, 2), tolerance=-1.0,
-                 pretraining=Pretraining(epochs=epochs, batch_size=64), random_state=0, **more).fit(X)
+    return DECCS(
+        3,
+        members=members,
+        network=Network(layers=(20, 2), dropout=dropout),
+        pretraining=Pretraining(n_epochs=n_epochs, batch_size=64),
+        rounds=Rounds(n_rounds=n_rounds, n_init=2, n_steps=20, tol=-1.0),
+        random_state=0,
+        **more,
+    ).fit(X)
 
 def start(name, folder):
     child = os.fork()
@@ -294,7 +297,7 @@ fit(1, 1).save("first.zip")       # torch and scikit-learn import much at the fi
 _, status, used = os.wait4(start("straight.zip", None), 0)
 assert status == 0
 rng, kills = random.Random(0), 0
-while kills < 10:                 # a fit that was done meanwhile begins anew
+while kills < 10:                 # a fit that was done meanwhile starts over
     child, moment = start("resumed.zip", "checkpoint"), rng.uniform(0.02, 0.22) * (used.ru_utime + used.ru_stime)
     while (worked := seconds(child)) is not None and worked < moment:
         time.sleep(0.002)
