@@ -11,14 +11,14 @@ from deccs import DECCS, Pretraining, Rounds, datasets, scores
 from deccs.app.cli import app
 from deccs_paper import demo
 
-X, Y = datasets.make_synth(n_per_cluster=40, random_state=0)
+X, Y = datasets.make_synth(n_per_cluster=25, random_state=0)
 
 
 def quick(name, *, random_state=0):
     return DECCS(
         4,
         rounds=Rounds(n_rounds=1, n_init=1, n_steps=10, lambda_cons=1.0),
-        pretraining=Pretraining(n_epochs=50),
+        pretraining=Pretraining(n_epochs=10),
         random_state=random_state,
         scale=None,
     )

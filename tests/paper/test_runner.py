@@ -79,8 +79,9 @@ def test_a_cached_autoencoder_gives_the_same_run(made):
         assert first[name] == second[name]
     # What it cost to train it, not to read it.
     assert first["seconds"]["pretrain"] == second["seconds"]["pretrain"]
-    (other,) = runner.carry_out(quick_run(pretraining=Pretraining(n_epochs=3)), cache)
-    assert other["autoencoder"]["from"] == "training"
+    other = quick_run(pretraining=Pretraining(n_epochs=3))
+    start = runner.pretrained(other.estimator(), small_data("synth"), cache, other.seed)
+    assert start.facts["from"] == "training" and start.facts["steps"] == 3 * 3
 
 
 def test_the_runner_gives_what_a_plain_fit_gives(made):
