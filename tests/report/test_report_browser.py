@@ -53,7 +53,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """A small page with everything in it, and one of 70,000 points in 20 clusters."""
+    """A small page with everything in it, one with the least, and one of 70,000 points."""
     folder = tmp_path_factory.mktemp("report")
     X = blobs_with_labels(400, 5, 3)
     model = StandIn(note=NASTY).fit(X, sample_size=150, member_names=("kmeans", NASTY, "fine"))
@@ -65,6 +65,9 @@ def pages(tmp_path_factory):
         ids=[f"p{row}" for row in range(400)],
         columns={NASTY: np.array([NASTY, "plain"] * 200), "weight": X[:, 0]},
     )
+    X = blobs_with_labels(200, 3, 3)
+    X[:5, -1] = -1  # noise
+    write_report(StandIn(plain=True).fit(X), X, folder / "plain.html")
     X = blobs_with_labels(70_000, 10, 20)
     write_report(StandIn().fit(X, n_rounds=11, sample_size=5_600), X, folder / "large.html")
     return folder
@@ -164,6 +167,20 @@ def test_70_000_points_open_within_two_seconds_and_a_few_megabytes(browser, page
     assert_quiet(browser)
 
 
+def test_without_rounds_members_and_confidence_the_page_works(browser, pages):
+    page = opened(browser, pages / "plain.html")
+    whole = drawing(page)
+    assert text(page, "frame") == "Result, all points (200 points)"
+    assert "no label" in text(page, "legend")
+    slide = page.find_element("class name", "slide")
+    assert not slide.is_displayed()
+    put(page, "query", "17", "input")
+    click(page, "#find button")
+    assert text(page, "description").startswith("row 17, cluster ") and drawing(page) != whole
+    assert "confidence" not in text(page, "description")
+    assert_quiet(page)
+
+
 def test_the_slider_changes_the_drawing_and_comes_back(small):
     last = drawing(small)
     seen = []
@@ -216,14 +233,15 @@ def test_the_keyboard_goes_from_point_to_point_and_zooms(small):
 
     scatter = small.find_element("id", "over")
     whole = drawing(small)
-    said = []
+    described = []
     for key in [Keys.ARROW_RIGHT, Keys.ARROW_LEFT, Keys.ARROW_UP]:
         scatter.send_keys(key)
-        said.append(text(small, "description"))
+        described.append(text(small, "description"))
     assert all(
-        ", cluster " in each and ", confidence 0." in each and each.startswith("p") for each in said
+        ", cluster " in each and ", confidence 0." in each and each.startswith("p")
+        for each in described
     )
-    assert all(before != after for before, after in pairwise(said))
+    assert all(before != after for before, after in pairwise(described))
     scatter.send_keys("+")
     assert drawing(small) != whole
     scatter.send_keys("0")

@@ -157,6 +157,7 @@ class Result:
     answer: Answer
     n_clusters: int
     member_names: tuple[str, ...] = ()
+    agreement: float | None = None  # of the members
     rounds: Sequence[Round] = ()
     best_round: int = 0
 
@@ -167,6 +168,7 @@ class Result:
             answer,
             n_clusters=max(getattr(model, "n_clusters_", 0), highest),
             member_names=() if answer.members is None else tuple(model.member_names_),
+            agreement=getattr(model, "agreement_", None),
             rounds=getattr(model, "rounds_", ()),
             best_round=getattr(model, "best_round_", 0),
         )

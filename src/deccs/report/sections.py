@@ -63,14 +63,15 @@ def section(name: str, heading: str, content: str) -> str:
 
 
 def facts(result: Result) -> str:
-    answer, best = result.answer, result.best
+    answer = result.answer
     values = {"points": f"{len(answer):,}", "clusters": str(result.n_clusters)}
     noise = int((answer.labels < 0).sum())
     if noise:
         values["points without a cluster"] = f"{noise:,}"
-    if best is not None:
-        values["members"] = str(len(best.member_names))
-        values["agreement"] = f"{best.agreement:.3f}"
+    if result.member_names:
+        values["members"] = str(len(result.member_names))
+    if result.agreement is not None:
+        values["agreement"] = f"{result.agreement:.3f}"
     if answer.confidence is not None:
         values["mean confidence"] = f"{answer.confidence.mean():.3f}"
     return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in values.items())
