@@ -16,7 +16,7 @@ from deccs.checks import ANY, FLAG, check_parameters, rules_of
 from deccs.settings import COUNT_OR_SHARE
 from deccs.storage.models import estimators
 from deccs.storage.values import Reader, Writer
-from tests.conftest import SMALL
+from tests.helpers.small import SMALL
 
 ALL = {**estimators(), "Network": Network, "Pretraining": Pretraining, "Rounds": Rounds}
 
