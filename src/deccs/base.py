@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike
@@ -162,12 +162,15 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         checkpoint = given if isinstance(given, Checkpoint) else FolderCheckpoint(given)
         data = {"data": fingerprint_of(source)}
         facts = {"method": type(self).__name__, **self._facts(), **data}
-        old = {**self._old_facts(), **data}
-        return checkpoint, checkpoint.claim(FitFacts(facts, seed, by_chance, old))
+        claim = FitFacts(facts, seed, by_chance, self._facts_of_version_1)
+        return checkpoint, checkpoint.claim(claim)
 
-    def _old_facts(self) -> dict[str, str]:
-        """What a checkpoint from before this layout knows of a fit; only DECCS had any."""
-        return {}
+    def _facts_of_version_1(self, facts: Mapping[str, str]) -> dict[str, str]:
+        """What a checkpoint without the name of its method knows of a fit, in today's names.
+
+        Only DECCS had checkpoints then.
+        """
+        return dict(facts)
 
     def _facts(self) -> dict[str, str]:
         """The parameters that a result depends on, in words."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -18,7 +19,6 @@ from deccs.checks import ANY, N_JOBS, NONE, settings, whole
 from deccs.labels import align_labels, canonical, majority_map
 from deccs.members.checks import asked_clusters, members_for
 from deccs.members.default import Member
-from deccs.network.device import pick_device
 from deccs.notebook import summary_html
 from deccs.rounds.classifiers import (
     Classifiers,
@@ -31,19 +31,7 @@ from deccs.rounds.classifiers import (
 from deccs.rounds.records import Consensus, Round
 from deccs.rounds.restarts import best_of_starts
 from deccs.seeds import generator_for, seed_for
-from deccs.settings import Network, Rounds
-from deccs.storage.checkpoints import as_fact
-
-OLD_PRETRAINING = (
-    "batch_size",
-    "learning_rate",
-    "weight_decay",
-    "input_noise",
-    "schedule",
-    "patience",
-    "held_out",
-    "layerwise_epochs",
-)
+from deccs.settings import Rounds
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -247,28 +235,20 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             members=np.stack([numbers[partition] for numbers, partition in names]),
         )
 
-    def _old_facts(self) -> dict[str, str]:
-        """What a checkpoint of 0.1.0.dev knows of a fit: parameters by their old names."""
-        values = self.get_params(deep=True)
-        own = {"n_clusters": "n_clusters", "members": "members", "scale": "scale"}
-        facts = {old: as_fact(values.get(new)) for old, new in {**own, **self.RENAMED}.items()}
-        given = self.network
-        built = given is None or isinstance(given, Network)
-        facts |= {"device": as_fact(pick_device(self.device)), "pretraining": "None"}
-        facts["autoencoder"] = "None" if built else as_fact(given)
-        if not built:
-            facts |= {"layers": "'auto'", "dropout": "0.0"}
-        if self.pretraining is not None:
-            names = {"epochs": "n_epochs", **{name: name for name in OLD_PRETRAINING}}
-            words = [
-                f"{old}={'auto' if value is None else value!r}"
-                for old, new in names.items()
-                for value in [getattr(self.pretraining, new)]
-            ]
-            facts["pretraining"] = f"Pretraining({', '.join(words)})".replace("=auto,", "='auto',")
-        for new_only in ("rec_by_disagreement", "held_out", "patience"):
-            del facts[new_only]
-        return facts
+    def _facts_of_version_1(self, facts: Mapping[str, str]) -> dict[str, str]:
+        names = {**facts, "method": "DECCS"}
+        words = names.pop("pretraining")  # "None", or "Pretraining(epochs=15, batch_size=128, ...)"
+        trained = dict(re.findall(r"(\w+)=([^,)]+)", words))
+        if "epochs" in trained:
+            trained["n_epochs"] = trained.pop("epochs").replace("'auto'", "None")
+        defaults = DECCS()._facts()
+        if names["autoencoder"] == "None":
+            del names["autoencoder"]
+        else:  # modules of the user's own have no settings
+            for name in ("layers", "dropout"):
+                del names[name], defaults[f"network__{name}"]
+        known = {self.RENAMED.get(name, name): value for name, value in names.items()}
+        return {**defaults, **known, **{f"pretraining__{name}": trained[name] for name in trained}}
 
     @property
     def _n_features_out(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -38,7 +38,9 @@ class FitFacts:
     facts: Mapping[str, str]  # data and settings, in words
     seed: int
     by_chance: bool = False  # nobody asked for this seed
-    old_facts: Mapping[str, str] | None = None  # as in checkpoints that do not name their method
+    from_version_1: Callable[[Mapping[str, str]], dict[str, str]] = (
+        dict  # older facts, in today's names
+    )
 
 
 class Checkpoint:
@@ -119,9 +121,12 @@ class FolderCheckpoint(Checkpoint):
             self.save("fit", {"facts": {**fit.facts, **versions()}, "seed": fit.seed})
             return fit.seed
         seed = before["seed"] if fit.by_chance else fit.seed
-        there = before["facts"] | {"seed": before["seed"]}
-        here = fit.facts if "method" in there else fit.old_facts or fit.facts
-        now = {**here, **versions(), "seed": seed}
+        there = before["facts"]
+        there = {
+            **(there if "method" in there else fit.from_version_1(there)),
+            "seed": before["seed"],
+        }
+        now = {**fit.facts, **versions(), "seed": seed}
         differing = [
             f"{name} ({there.get(name)} there, {now.get(name)} now)"
             for name in now | there

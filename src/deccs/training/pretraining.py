@@ -79,7 +79,8 @@ def pretrain_in_stages(
                 )
                 place = checkpoint.at(stage.replace(" ", "-"))
                 if old:
-                    place.save("training", state_after_epoch(old, learner.batches.per_pass))
+                    if place.load("training") is None:  # not resumed before
+                        place.save("training", state_after_epoch(old, learner.batches.per_pass))
                     old = None
                 train(
                     learner,
@@ -180,15 +181,15 @@ def state_after_epoch(saved: dict[str, Any], per_pass: int) -> dict[str, Any]:
         "learned": {"network": saved["network"]},
         "random": {"batches": {"began": generator, "number": per_pass, "generator": generator}},
         "torch": saved["global generator"],
-        "optimizers": [saved["optimizer"]],
+        "optimizers": [saved["optimiser"]],
         "schedules": [saved["schedule"]],
         "kept": {"network": saved["best"]["states"][0]},
         "best": saved["best"]["value"],
         "age": saved["best"]["age"],
         "n_rescues": 0,
         "sums": None,
-        "n_summed": step,
-        "told": (0.0, step),
+        "n_summed": 0,
+        "told": (0.0, 0),
     }
 
 
