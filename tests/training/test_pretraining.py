@@ -15,7 +15,6 @@ from deccs.data.source import source_of
 from deccs.events import Listeners
 from deccs.network.by_hand import FeedForward
 from deccs.seeds import generator_for
-from deccs.storage import NO_CHECKPOINT
 from deccs.training import pretraining as module
 from deccs.training.batches import hold_out
 from deccs.training.pretraining import (
@@ -186,7 +185,7 @@ def test_a_rate_that_never_works_leaves_the_first_weights_and_a_warning(rows):
 
 def test_search_picks_the_least_held_out_error(rows):
     grid = {"learning_rate": [1e-6, 1e-2], "layers": [(8, 1), (8, 3)]}
-    choice, errors = search_pretraining(rows, Network(), short(grid=grid), 0, NO_CHECKPOINT)
+    choice, errors = search_pretraining(rows, Network(), short(grid=grid), 0)
     assert len(errors) == 4
     assert choice == {"learning_rate": 1e-2, "layers": (8, 3)}
     by_choice = {tuple(choice.values()): error for choice, error in errors}
@@ -213,7 +212,7 @@ def test_search_refuses_a_name_it_does_not_know(rows):
         with pytest.raises(
             ValueError, match=f"names that are no settings: {name}. It may have batch"
         ):
-            search_pretraining(rows, Network(), short(grid={name: [1]}), 0, NO_CHECKPOINT)
+            search_pretraining(rows, Network(), short(grid={name: [1]}), 0)
 
 
 def test_rows_from_a_file_train_the_same(blobs, rows, tmp_path):

@@ -8,11 +8,12 @@ from typing import Any
 from sklearn.base import clone
 
 from deccs.data.rows import Rows
+from deccs.events import NOBODY, Listeners
 from deccs.network.autoencoder import Autoencoder
 from deccs.rules import default_layers
 from deccs.seeds import generator_for, torch_seeded
 from deccs.settings import Network, Pretraining
-from deccs.storage import Checkpoint
+from deccs.storage import NO_CHECKPOINT, Checkpoint
 from deccs.training.batches import hold_out
 from deccs.training.pretraining import pretrain, reconstruction_error
 
@@ -39,7 +40,12 @@ def with_choice(
 
 
 def search_pretraining(
-    rows: Rows, network: Network, settings: Pretraining, root: int, checkpoint: Checkpoint
+    rows: Rows,
+    network: Network,
+    settings: Pretraining,
+    root: int,
+    listeners: Listeners = NOBODY,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> tuple[Choice, list[tuple[Choice, float]]]:
     """The choice of the grid with the least held-out reconstruction error, and all errors.
 
@@ -59,6 +65,8 @@ def search_pretraining(
         choice = dict(zip(grid, values, strict=True))
         chosen_network, chosen = with_choice(network, settings, choice)
         autoencoder = initial_autoencoder(rows, chosen_network, root)
-        pretrain(autoencoder, rows, chosen, root, checkpoint=checkpoint.at("search", number))
+        pretrain(autoencoder, rows, chosen, root, listeners, checkpoint.at("search", number))
         errors.append((choice, reconstruction_error(autoencoder, rows, held_out)))
+        if listeners.stopped:
+            break
     return min(errors, key=lambda row: row[1])[0], errors

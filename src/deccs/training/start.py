@@ -39,7 +39,9 @@ def starting_autoencoder(
         autoencoder = copy_of_modules(network, rows)
     else:
         if settings.grid:
-            choice, search = search_pretraining(rows, network, settings, root, checkpoint)
+            choice, search = search_pretraining(
+                rows, network, settings, root, listeners, checkpoint
+            )
             network, settings = with_choice(network, settings, choice)
         autoencoder = initial_autoencoder(rows, network, root)
     if not autoencoder.pretrained:
