@@ -28,7 +28,7 @@ CONTRACTS = {
     "tests/data/test_tables.py": ".prose",
     "tests/members/test_named_members.py": "minibatch",
     "tests/app/test_request.py": "FitWithDropout",
-    "tests/storage/test_files.py": "Pull",
+    "tests/storage/test_models.py": "Pull",
 }
 
 COMMAND_LINE = """

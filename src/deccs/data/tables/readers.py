@@ -71,13 +71,7 @@ def readable() -> str:
     return f"{', '.join(endings)}, or {FOLDER}"
 
 
-def read_raw(
-    path: Path,
-    *,
-    encoding: str = "utf-8",
-    header: bool | None = None,
-    as_text: Collection[str] = (),
-) -> RawTable:
+def read_raw(path: Path, encoding: str, header: bool | None, as_text: Collection[str]) -> RawTable:
     """Read a file with the reader for its ending."""
     if not path.exists():
         raise TableError(f"There is no file {path}. Give a file that ends in {readable()}.")

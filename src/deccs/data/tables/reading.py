@@ -77,7 +77,7 @@ def read_table(
     ------
     TableError : the message says what was wrong, where, and what to do
     """
-    raw = read_raw(Path(path), encoding=encoding, header=header, as_text=as_text(id_column))
+    raw = read_raw(Path(path), encoding, header, as_text(id_column))
     if len(raw.numbers) < 2:
         raise TableError(f"{path} has one row. Clustering needs at least two rows.")
     ids = row_ids(raw, id_column, path)
@@ -120,7 +120,7 @@ def read_like(
     header = preprocessing.get("header") if header is None else header
     missing = missing or preprocessing.get("missing", "error")
     names, id_column = tuple(preprocessing["feature_names"]), preprocessing.get("id_column")
-    raw = read_raw(Path(path), encoding=encoding, header=header, as_text=as_text(id_column))
+    raw = read_raw(Path(path), encoding, header, as_text(id_column))
     check_image_shape(raw, preprocessing.get("image_shape"), path)
     notes: tuple[str, ...] = raw.notes
     if id_column is not None and id_column not in (*raw.names, *raw.extras):
