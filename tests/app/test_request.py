@@ -1,5 +1,6 @@
 """Options: declared once, and everything else follows."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 import typer
 
 from deccs.app import cli, commands
-from deccs.app.methods import estimator_for
+from deccs.app.methods import estimator_for, methods
 from deccs.app.request import (
     FitRequest,
     Option,
@@ -130,6 +131,13 @@ def test_names_in_a_list():
 def test_bad_requests_are_refused(given, told):
     with pytest.raises(RequestError, match=told):
         FitRequest.read({"file": Path("x.csv"), **given})
+
+
+def test_the_documentation_names_every_option_and_method():
+    text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    names = set(re.findall(r"`([a-z+-]+)`", text))
+    assert set(FitRequest.config_names()) <= names  # `settings` has a paragraph of its own
+    assert set(methods()) <= names
 
 
 def test_requests_hold_plain_types():

@@ -200,7 +200,7 @@ def test_what_has_no_effect_may_change(stopped, blobs):
 def test_a_damaged_state_is_said(stopped, blobs):
     path = stopped / "start-0-rounds.state.zip"
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ModelFileError, match="cut short"):
+    with pytest.raises(ModelFileError, match="truncated"):
         new(checkpoint=stopped).fit(blobs.X)
 
 

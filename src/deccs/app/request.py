@@ -300,12 +300,10 @@ class FitRequest(Request, command="fit"):
         ),
     ] = None
     columns: Annotated[
-        tuple[str, ...] | None,
-        Option("Columns to cluster: a,b,c.", default="all numeric ones"),
+        tuple[str, ...] | None, Option("Columns to cluster: a,b,c.", default="all numeric ones")
     ] = None
     id: Annotated[
-        str | None,
-        Option("Column that names the rows.", metavar="COLUMN", default="row numbers"),
+        str | None, Option("Column that names the rows.", metavar="COLUMN", default="row numbers")
     ] = None
     scale: Annotated[
         str | None,
@@ -324,12 +322,10 @@ class FitRequest(Request, command="fit"):
         ),
     ] = "error"
     rounds: Annotated[
-        int | None,
-        Option("Most rounds after round 0.", default="10", sets="rounds__n_rounds"),
+        int | None, Option("Most rounds after round 0.", default="10", sets="rounds__n_rounds")
     ] = None
     seed: Annotated[
-        int | None,
-        Option("The same seed gives the same result.", default="0", sets="random_state"),
+        int | None, Option("The same seed gives the same result.", default="0", sets="random_state")
     ] = None
     settings: Annotated[
         Mapping[str, Any],
@@ -370,8 +366,7 @@ class PredictRequest(Request, command="predict"):
         Path | None, Option("CSV file for the labels.", OUT, metavar="FILE", default="stdout")
     ] = None
     missing: Annotated[
-        str | None,
-        Option("Missing values: error, drop or mean (of the fit).", default=AS_IN_FIT),
+        str | None, Option("Missing values: error, drop or mean (of the fit).", default=AS_IN_FIT)
     ] = None
     encoding: Annotated[str | None, Option("Of CSV and TSV.", default=AS_IN_FIT)] = None
     header: Annotated[

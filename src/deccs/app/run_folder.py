@@ -229,15 +229,12 @@ def write_run_report(
 
 def read_summary(folder: Path) -> dict[str, Any]:
     try:
-        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return dict(json.loads((folder / SUMMARY).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
         raise RunError(
             f"{folder} is not the folder of a finished run: {SUMMARY} cannot be read ({error}). "
             "Give the folder that was the --out of `deccs fit`."
         ) from error
-    if not isinstance(summary, dict):
-        raise RunError(f"{folder / SUMMARY} was not written by `deccs fit`. Fit the model again.")
-    return summary
 
 
 def load_model(folder: Path) -> tuple[Clusterer, dict[str, Any]]:

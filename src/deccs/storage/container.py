@@ -1,10 +1,12 @@
-"""A document and its arrays on disk: a folder, or one zip file, written whole or not at all, and read with suspicion.
+"""A document and its arrays on disk, as a folder or one zip file.
+
+They are written completely or not at all, and nothing in a file is trusted when it is read.
 
     model.json                    the document, with the name, size and sha256 of the other file, and its own sha256
     tensors-<sha256>.safetensors  the arrays
 
-In a folder ``model.json`` is replaced last and names the arrays it belongs to. So there is no moment at which a
-crash leaves anything but the whole old model or the whole new one.
+In a folder ``model.json`` is replaced last and names the arrays it belongs to. A crash at any moment
+leaves the complete old model or the complete new one.
 """
 
 from __future__ import annotations
@@ -31,25 +33,25 @@ from deccs.storage.values import ModelFileError
 DOCUMENT = "model.json"
 TENSORS = re.compile(r"tensors-[0-9a-f]{16}\.safetensors")
 MOST_DOCUMENT = 16 * 2**20  # bytes of JSON
-MOST_TENSORS = 4 * 2**30 - 2**20  # bytes of arrays; a zip file of old needs no extension up to here
+MOST_TENSORS = 4 * 2**30 - 2**20  # bytes of arrays; larger ones would need zip64
 MOST_DIRECTORY = 1_000  # bytes of a zip file's list of two names
 NO_CHECKSUM = "0" * 64
-ANEW = "Save the model again, or fetch the file anew."
+AGAIN = "Save the model again, or copy the file again."
 
 
 def write(path: Path, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """As a zip file if the path ends in ``.zip``, as a folder otherwise; what is there is replaced at one stroke."""
+    """Write a zip file if the path ends in ``.zip``, else a folder; an old one is replaced."""
     tensors = safetensors.numpy.save(arrays)
     if len(tensors) > MOST_TENSORS:
         raise ModelFileError(
-            f"The arrays have {len(tensors):,} bytes, and a file holds {MOST_TENSORS:,} at most."
+            f"The arrays have {len(tensors):,} bytes; a file holds at most {MOST_TENSORS:,}."
         )
     digest = sha256(tensors)
     name = f"tensors-{digest[:16]}.safetensors"
     text = sealed(document | {"files": {name: {"bytes": len(tensors), "sha256": digest}}})
     if len(text) > MOST_DOCUMENT:
         raise ModelFileError(
-            f"{DOCUMENT} would have {len(text):,} bytes, and {MOST_DOCUMENT:,} are the most."
+            f"{DOCUMENT} would have {len(text):,} bytes; at most {MOST_DOCUMENT:,} are allowed."
         )
     if path.suffix == ".zip":
         write_zip(path, {DOCUMENT: text, name: tensors})
@@ -58,7 +60,7 @@ def write(path: Path, document: dict[str, Any], arrays: dict[str, np.ndarray]) -
 
 
 def sealed(document: dict[str, Any]) -> bytes:
-    """The JSON with the sha256 of itself, worked out with zeros in its place."""
+    """The JSON with its own sha256, which is computed with zeros in its place."""
     try:
         text = json.dumps({**document, "checksum": NO_CHECKSUM}, indent=1, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
@@ -72,22 +74,22 @@ def write_folder(folder: Path, text: bytes, name: str, tensors: bytes) -> None:
     if folder.exists() and not folder.is_dir():
         raise ModelFileError(f"{folder} is a file. Give a folder, or a name that ends in .zip.")
     folder.mkdir(parents=True, exist_ok=True)
-    with suppress(FileNotFoundError), (folder / DOCUMENT).open("rb") as there:
-        if b'"format": "deccs' not in there.read(100):
+    with suppress(FileNotFoundError), (folder / DOCUMENT).open("rb") as existing:
+        if b'"format": "deccs' not in existing.read(100):
             raise ModelFileError(
-                f"{folder} holds a {DOCUMENT} of something else. Give another folder."
+                f"{folder} holds a {DOCUMENT} that is not a model. Give another folder."
             )
     for file, content in ((name, tensors), (DOCUMENT, text)):
         with replacing(folder / file) as out:
             out.write(content)
-    for other in folder.iterdir():  # arrays of the model before, and what crashes have left
+    for other in folder.iterdir():  # arrays of the old model, and leftovers of crashes
         if (TENSORS.fullmatch(other.name) and other.name != name) or LEFTOVER.fullmatch(other.name):
             other.unlink(missing_ok=True)
 
 
 def write_zip(path: Path, contents: dict[str, bytes]) -> None:
     if path.is_dir():
-        raise ModelFileError(f"{path} is a folder. Give a name for a file.")
+        raise ModelFileError(f"{path} is a folder. Give the name of a file.")
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for name, content in contents.items():
@@ -97,20 +99,25 @@ def write_zip(path: Path, contents: dict[str, bytes]) -> None:
 
 
 def read(path: Path, wanted: str, newest: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The document and its arrays, all checksums checked. ``wanted`` is the format, ``newest`` its last version."""
+    """The document and its arrays, with all checksums checked.
+
+    ``wanted`` is the format, ``newest`` the latest version of it that can be read.
+    """
     with opened(path) as source:
         document = read_document(source, wanted, newest)
         (name, facts), *_ = document["files"].items()
         tensors = source.read(name, MOST_TENSORS)
     if len(tensors) != facts["bytes"] or sha256(tensors) != facts["sha256"]:
         raise ModelFileError(
-            f"{name} in {path} is damaged: {len(tensors):,} bytes of {facts['bytes']:,}, or others "
-            f"than were written. {ANEW}"
+            f"{name} in {path} is damaged: it has {len(tensors):,} bytes instead of {facts['bytes']:,}, or they "
+            f"have changed. {AGAIN}"
         )
     try:
         return document, arrays_in(tensors)
     except safetensors.SafetensorError as error:
-        raise ModelFileError(f"{name} in {path} is no safetensors file: {error}. {ANEW}") from error
+        raise ModelFileError(
+            f"{name} in {path} is not a safetensors file: {error}. {AGAIN}"
+        ) from error
 
 
 def read_document(source: Container, wanted: str, newest: int) -> dict[str, Any]:
@@ -119,21 +126,21 @@ def read_document(source: Container, wanted: str, newest: int) -> dict[str, Any]
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(
-            f"{DOCUMENT} in {path} is damaged or no JSON: {error}. {ANEW}"
+            f"{DOCUMENT} in {path} is damaged or not JSON: {error}. {AGAIN}"
         ) from error
     if not isinstance(document, dict) or document.get("format") != wanted:
-        raise ModelFileError(f"{path} is no {wanted}. Give what was written by save.")
+        raise ModelFileError(f"{path} is not a {wanted}. Give what save has written.")
     version = document.get("format_version")
     if not isinstance(version, int) or version > newest:
         raise ModelFileError(
             f"{path} has version {version} of the format, written by deccs {written_by(document)}; this deccs reads up "
-            f"to {newest}. Install that deccs or a later one: pip install 'deccs>={written_by(document)}'."
+            f"to {newest}. Install that version or a later one: pip install 'deccs>={written_by(document)}'."
         )
     checksum = document.get("checksum")
     if not isinstance(checksum, str) or len(checksum) != 64:
-        raise ModelFileError(f"{DOCUMENT} in {path} has no checksum. {ANEW}")
+        raise ModelFileError(f"{DOCUMENT} in {path} has no checksum. {AGAIN}")
     if sha256(NO_CHECKSUM.encode().join(text.rsplit(checksum.encode(), 1))) != checksum:
-        raise ModelFileError(f"{DOCUMENT} in {path} is damaged or was changed by hand. {ANEW}")
+        raise ModelFileError(f"{DOCUMENT} in {path} is damaged or was changed by hand. {AGAIN}")
     files = document.get("files")
     if (
         not isinstance(files, dict)
@@ -146,7 +153,7 @@ def read_document(source: Container, wanted: str, newest: int) -> dict[str, Any]
         )
     ):
         raise ModelFileError(
-            f"{DOCUMENT} in {path} must name one file of arrays, tensors-....safetensors. {ANEW}"
+            f"{DOCUMENT} in {path} must name one file of arrays, tensors-....safetensors. {AGAIN}"
         )
     return document
 
@@ -157,7 +164,7 @@ def written_by(document: dict[str, Any]) -> str:
 
 
 def arrays_in(tensors: bytes) -> dict[str, np.ndarray]:
-    """By name. safetensors checks that shapes and places fit the bytes there are."""
+    """The arrays by name. safetensors checks that shapes and offsets fit the bytes."""
     return {name: as_array(name, part) for name, part in safetensors.deserialize(tensors)}
 
 
@@ -170,9 +177,9 @@ def as_array(name: str, part: dict[str, Any]) -> np.ndarray:
     }
     if part["dtype"] not in dtypes:
         raise ModelFileError(
-            f"The array {name!r} has the type {part['dtype']}, which model files do not hold."
+            f"The array {name!r} has the type {part['dtype']}, which model files cannot hold."
         )
-    # A copy: it can be written to, and lies in memory as numpy likes it.
+    # A copy can be written to and is aligned in memory.
     return np.frombuffer(part["data"], dtype=dtypes[part["dtype"]]).reshape(part["shape"]).copy()
 
 
@@ -191,7 +198,7 @@ class Folder(Container):
 
     def read(self, name: str, most: int) -> bytes:
         path = self.path / name
-        if not path.is_file():  # nor a pipe, which would make us wait
+        if not path.is_file():  # a pipe would make us wait
             raise ModelFileError(
                 f"{self.path} has no file {name}. Give the whole folder that save has written."
             )
@@ -206,17 +213,17 @@ class Folder(Container):
 
 
 class Zip(Container):
-    """Two files of the expected names, not compressed: what is read is no larger than what is there."""
+    """Two files with the expected names, not compressed, so that none is larger than the zip file."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         super().__init__(path)
         size = os.fstat(file.fileno()).st_size
-        # Looked at before zipfile reads the whole list of names, which could be gigabytes.
+        # Checked before zipfile reads the whole list of names, which could be gigabytes.
         file.seek(max(0, size - 22))
         end = file.read(22)
         if len(end) < 22 or not end.startswith(b"PK\5\6"):
             raise ModelFileError(
-                f"{path} is no zip file that save has written, or it is cut short. {ANEW}"
+                f"{path} is not a zip file that save has written, or it is truncated. {AGAIN}"
             )
         _, _, _, n_names, n_bytes, _, _ = struct.unpack("<4H2LH", end[4:])
         if n_names != 2 or n_bytes > MOST_DIRECTORY:
@@ -226,11 +233,11 @@ class Zip(Container):
         try:
             self.archive = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
-            raise ModelFileError(f"{path} is a damaged zip file: {error}. {ANEW}") from error
+            raise ModelFileError(f"{path} is a damaged zip file: {error}. {AGAIN}") from error
         names = sorted(part.filename for part in self.archive.infolist())
         if len(names) != 2 or names[0] != DOCUMENT or not TENSORS.fullmatch(names[1]):
             raise ModelFileError(
-                f"{path} holds {names}; that of a model holds {DOCUMENT} and tensors-....safetensors."
+                f"{path} holds {names}; a model has {DOCUMENT} and tensors-....safetensors."
             )
         for part in self.archive.infolist():
             plain = (
@@ -238,11 +245,11 @@ class Zip(Container):
             )
             if not plain or part.flag_bits & 1 or stat.S_ISLNK(part.external_attr >> 16):
                 raise ModelFileError(
-                    f"{part.filename} in {path} is compressed, encrypted or a link; save writes none."
+                    f"{part.filename} in {path} is compressed, encrypted or a link, which save never writes."
                 )
             if part.file_size > size:
                 raise ModelFileError(
-                    f"{part.filename} in {path} says it is larger than the whole file. {ANEW}"
+                    f"{part.filename} in {path} claims to be larger than the whole file. {AGAIN}"
                 )
 
     def read(self, name: str, most: int) -> bytes:
@@ -252,11 +259,11 @@ class Zip(Container):
                 raise too_large(name, self.path, size, most)
             return self.archive.read(name)
         except KeyError as error:
-            raise ModelFileError(f"{self.path} has no {name}. {ANEW}") from error
+            raise ModelFileError(f"{self.path} has no {name}. {AGAIN}") from error
         except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError, ValueError) as error:
             if isinstance(error, ModelFileError):
                 raise
-            raise ModelFileError(f"{name} in {self.path} is damaged: {error}. {ANEW}") from error
+            raise ModelFileError(f"{name} in {self.path} is damaged: {error}. {AGAIN}") from error
 
 
 @contextmanager
@@ -274,7 +281,7 @@ def opened(path: Path) -> Iterator[Container]:
 
 def too_large(name: str, path: Path, size: int, most: int) -> ModelFileError:
     return ModelFileError(
-        f"{name} in {path} has {size:,} bytes, and {most:,} are the most a model file may have."
+        f"{name} in {path} has {size:,} bytes; a model file may have at most {most:,}."
     )
 
 
