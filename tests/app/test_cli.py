@@ -384,6 +384,12 @@ def test_stopped_with_ctrl_c_the_same_command_resumes(tmp_path):
 
     code, _, err = deccs(*command, tmp_path / "run", "--clusters", 4)  # another fit
     assert code == 2 and "--overwrite" in err
+    code, _, err = deccs(*command, tmp_path / "run", "--method", "consensus", "--rounds", 2)
+    assert code == 2  # --rounds has no effect on it
+    (tmp_path / "other.toml").write_text("clusters = 3")
+    other = ["--config", tmp_path / "other.toml", "--method", "consensus"]
+    code, _, err = deccs(*command[:2], *other, "--out", tmp_path / "run")
+    assert code == 2 and "checkpoint of another fit" in err  # although it needs none itself
     code, _, resumed = deccs(*command, tmp_path / "run")
     assert code == 0 and "round  2" in resumed and "pretraining" not in resumed
     code, _, _ = deccs(*command, tmp_path / "straight")
@@ -409,6 +415,21 @@ def test_results_that_cannot_be_written_do_not_cost_the_fit(place, run, tmp_path
     assert sorted(path.name for path in out.iterdir()) == EVERYTHING
     assert (out / "labels.csv").read_bytes() == (run / "labels.csv").read_bytes()
     assert (out / "rounds.jsonl").read_text().count("\n") == 2
+
+
+@pytest.mark.parametrize(("command", "n_rows"), [("predict", 60), ("report", 120)])
+def test_other_commands_embed_every_row_once(run, place, tmp_path, monkeypatch, command, n_rows):
+    seen = []
+
+    def counted(autoencoder, source, scaler):
+        for Z in encode_exactly(autoencoder, source, scaler):
+            seen.append(len(Z))
+            yield Z
+
+    monkeypatch.setattr(base, "encode_exactly", counted)
+    words = [place / "new.csv"] if command == "predict" else []
+    assert deccs(command, run, *words, "--out", tmp_path / "out")[0] == 0
+    assert sum(seen) == n_rows
 
 
 def test_every_row_is_embedded_once_after_training(place, tmp_path, monkeypatch):

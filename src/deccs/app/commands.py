@@ -93,7 +93,13 @@ def train(
     overwrite: bool,
 ) -> None:
     """Fit the model with a display of its progress, from the checkpoint if there is one."""
-    resume = checkpoint.has_states()
+    can_resume = "checkpoint" in model.get_params(deep=False)
+    resume = can_resume and checkpoint.has_states()
+    if checkpoint.has_states() and not (can_resume or overwrite):
+        raise RunError(
+            f"{checkpoint.folder} holds the checkpoint of another fit. Resume that one with its "
+            "options, give another --out, or add --overwrite to remove it."
+        )
     log = RunLog(writer.folder / run_folder.ROUNDS, resume=resume)
     with ExitStack() as stack:
         stack.enter_context(warnings_as_notes(output))
@@ -101,7 +107,7 @@ def train(
         if not output.quiet:
             callbacks.append(stack.enter_context(Display(output.stderr)))
         model.set_params(callbacks=callbacks)
-        if "checkpoint" in model.get_params(deep=False):
+        if can_resume:
             model.set_params(checkpoint=checkpoint)
         try:
             model.fit(table.X)
@@ -112,7 +118,7 @@ def train(
             log.resume = False
             model.fit(table.X)
         except ValueError:
-            if not resume:  # bad input leaves nothing
+            if can_resume and not resume:  # bad input leaves nothing
                 checkpoint.remove()
             raise
 

@@ -89,7 +89,7 @@ class RunWriter(Callback):
         self.blocks.append(replace(answer, Z=nothing, probabilities=None))
 
     def answer(self) -> Answer:
-        """What the fit said of all rows; the embedding is read from its file when it is used."""
+        """The answer for all rows; the embedding is read from its file when it is used."""
         whole = Answer.joined(self.blocks)
         path = self.folder / EMBEDDING
         return replace(whole, Z=np.load(path, mmap_mode="r")) if path.exists() else whole
@@ -212,7 +212,7 @@ class RunLog(Callback):
 def write_run_report(
     model: Clusterer, table: Table, path: Path, title: str, answer: Answer | None = None
 ) -> None:
-    """The report of a fit; ``answer`` is what the fit said of the rows, if it is at hand."""
+    """The report of a fit; ``answer`` is that of the fit for its rows, if it is known."""
     kept = table.kept
     write_report(
         model,

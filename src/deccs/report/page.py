@@ -171,15 +171,15 @@ def assemble(
     def name_of(row: int) -> str:
         return f"row {row}" if ids is None else str(ids[row])
 
-    found = differences(source, result.answer.labels, result.n_clusters)
+    profiles = differences(source, result.answer.labels, result.n_clusters)
     if image_shape is None:
-        different = sections.by_features(found, feature_names)
+        different = sections.by_features(profiles, feature_names)
         different_note = (
             "Columns whose mean in the cluster is furthest from the mean of all points, "
             "in standard deviations of all points."
         )
     else:
-        different = sections.by_images(found, source, result, image_shape, name_of)
+        different = sections.by_images(profiles, source, result, image_shape, name_of)
         different_note = "The mean image, and the points nearest to the center of the cluster."
     script = part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

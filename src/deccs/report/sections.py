@@ -201,11 +201,11 @@ def cluster_card(cluster: int, size: int, content: str) -> str:
     )
 
 
-def by_features(found: Differences, names: Sequence[str]) -> str:
+def by_features(profiles: Differences, names: Sequence[str]) -> str:
     """For each cluster the columns in which it is furthest from all points."""
     cards = []
-    widest = max(1.0, float(np.abs(found.standardized).max()))
-    for cluster, line in enumerate(found.standardized):
+    widest = max(1.0, float(np.abs(profiles.standardized).max()))
+    for cluster, line in enumerate(profiles.standardized):
         top = [
             column
             for column in np.argsort(-np.abs(line), kind="stable")[:MOST_FEATURES]
@@ -217,8 +217,8 @@ def by_features(found: Differences, names: Sequence[str]) -> str:
                 f'<span class="swing"><i class="{"up" if line[column] > 0 else "down"}" '
                 f'style="--v:{abs(line[column]) / widest * 50:.1f}%"></i></span>',
                 f"{line[column]:+.2f}",
-                plain(found.cluster_means[cluster, column]),
-                plain(found.means[column]),
+                plain(profiles.cluster_means[cluster, column]),
+                plain(profiles.means[column]),
             ]
             for column in top
         ]
@@ -228,17 +228,17 @@ def by_features(found: Differences, names: Sequence[str]) -> str:
             if rows
             else "<p>In no column does its mean differ from that of all points.</p>"
         )
-        cards.append(cluster_card(cluster, int(found.sizes[cluster]), text))
+        cards.append(cluster_card(cluster, int(profiles.sizes[cluster]), text))
     return "".join(cards)
 
 
-def picture(image: np.ndarray, found: Differences, text: str) -> str:
-    data = base64.b64encode(as_png(image, found.lowest, found.highest)).decode()
+def picture(image: np.ndarray, profiles: Differences, text: str) -> str:
+    data = base64.b64encode(as_png(image, profiles.lowest, profiles.highest)).decode()
     return f'<img src="data:image/png;base64,{data}" alt="{escape(text)}" title="{escape(text)}">'
 
 
 def by_images(
-    found: Differences,
+    profiles: Differences,
     source: RowSource,
     result: Result,
     shape: tuple[int, int],
@@ -247,17 +247,19 @@ def by_images(
     """For each cluster its mean image and the points nearest to its center."""
     cards = []
     answer = result.answer
-    for cluster, size in enumerate(found.sizes):
+    for cluster, size in enumerate(profiles.sizes):
         if not size:
             cards.append(cluster_card(cluster, 0, ""))
             continue
         near = nearest_to_center(answer.Z, np.flatnonzero(answer.labels == cluster))
         images = source.read(near).reshape(-1, *shape)
         mean = picture(
-            found.cluster_means[cluster].reshape(shape), found, f"Mean image of cluster {cluster}"
+            profiles.cluster_means[cluster].reshape(shape),
+            profiles,
+            f"Mean image of cluster {cluster}",
         )
         others = "".join(
-            picture(image, found, f"{name_of(row)}, near the center of cluster {cluster}")
+            picture(image, profiles, f"{name_of(row)}, near the center of cluster {cluster}")
             for row, image in zip(near, images, strict=True)
         )
         content = f'<div class="images"><span class="mean">{mean}</span>{others}</div>'
