@@ -7,6 +7,7 @@ no published run has to be repeated because a setting was renamed.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from deccs.checks import Parameters
@@ -86,8 +87,11 @@ def flat_parameters(model: Any) -> dict[str, Any]:
     classes = model._settings_classes()
     for name, value in model.get_params(deep=False).items():
         if name in classes and (value is None or isinstance(value, Parameters)):
-            inner = model.settings_for(name).get_params(deep=False)
-            values |= {f"{name}__{key}": setting for key, setting in inner.items()}
+            settings = model.settings_for(name)
+            values |= {
+                f"{name}__{field.name}": getattr(settings, field.name)
+                for field in fields(settings)  # in this order, on which keys of caches depend
+            }
         else:
             values[name] = value
     return values

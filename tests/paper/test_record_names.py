@@ -2,9 +2,11 @@
 
 import ast
 
+import numpy as np
 import pytest
 
 from deccs import DECCS, Pretraining, Rounds
+from deccs.datasets import Dataset
 from deccs_paper import grid, records, runner
 from deccs_paper.experiments import EXPERIMENTS, runs_of
 from deccs_paper.record_names import record_name, settings_record
@@ -77,6 +79,19 @@ def test_settings_that_records_lack_are_recorded_only_where_they_are_changed():
     record = settings_record(changed)
     assert record["rec_by_disagreement"] is False and record["pretraining"]["n_steps"] == 500
     assert settings_record(DECCS(3)) != record
+
+
+def test_cached_autoencoders_of_published_runs_would_be_found():
+    """Caches of the first version stay valid."""
+    record = next(one for one in PUBLISHED if "autoencoder" in one and one["method"] == "DECCS")
+    assert record["dataset"] == "synth"
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    data = Dataset("synth", X, X[:, 0], 20, 2, 4, None, "", record["dataset_sha256"])
+    run = Run("default", "DECCS", "synth", record["repetition"], {"pretraining__n_epochs": 0})
+    start = runner.pretrained(run.estimator(), data, None, run.seed)
+    model = Run("default", "DECCS", "synth", record["repetition"], {}).estimator()
+    key = runner.cache_key(model, data, start.rows, start.autoencoder, run.seed)
+    assert key == record["autoencoder"]["key"]
 
 
 @pytest.mark.parametrize("name", Rounds().get_params())
