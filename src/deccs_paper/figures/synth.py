@@ -85,14 +85,14 @@ def same_and_perfect(round_: Round, scores: dict[str, float]) -> bool:
 def draw_fig3(task: Task) -> dict[str, Any]:
     start = start_of("synth", task)
     X, truth = start.data.X, start.data.y
-    fewer = {"n_steps": 20} if task.quick else {}
+    fewer = {"n_steps": 20, "siamese_steps": 20} if task.quick else {}
     figure = new_figure(2 * len(DEEP_METHODS), 4.6)
     panels = figure.subplots(2, len(DEEP_METHODS), squeeze=False)
     scores: dict[str, float] = {}
     for (above, below), name in zip(panels.T, DEEP_METHODS, strict=True):
-        model = Run("default", name, "synth", task.seed, {}).estimator(**fewer)
-        if "network" in model.get_params(deep=False):
-            model.set_params(network=start.autoencoder)
+        model = Run("default", name, "synth", task.seed, {}).estimator()
+        known = {"network": start.autoencoder, **fewer}.items()
+        model.set_params(**{key: value for key, value in known if hasattr(model, key)})
         answer = model.fit(X).answer(X)
         scores[name] = ari(truth, answer.labels)
         scatter(above, answer.Z, truth, title=name)
