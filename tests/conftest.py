@@ -51,6 +51,16 @@ def fitted(small, blobs):
     return small(n_rounds=2).fit(blobs.X)
 
 
+@pytest.fixture(scope="module")
+def quick_classifiers():
+    """50 steps instead of 300, which take most of a small fit, where fits are compared with each other."""
+    from deccs.rounds import classifiers
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classifiers, "MOST_STEPS", 50)
+        yield
+
+
 @pytest.fixture(scope="session")
 def rows(blobs):
     """The blobs, scaled."""

@@ -18,6 +18,7 @@ from deccs.data.source import each_block
 from deccs.storage import NO_CHECKPOINT, FolderCheckpoint, load
 from deccs.storage.models import ESTIMATORS
 
+pytestmark = pytest.mark.usefixtures("quick_classifiers")
 MEMBERS = [("kmeans", KMeans(3, n_init=1)), ("ward", AgglomerativeClustering(3))]
 
 

@@ -25,6 +25,8 @@ from deccs.members.running import MemberWarning
 from deccs.rounds.algorithm import FULL
 from deccs.scores import nmi
 
+pytestmark = pytest.mark.usefixtures("quick_classifiers")
+
 
 def quick_members(k=3):
     return [("kmeans", KMeans(k, n_init=1)), ("ward", AgglomerativeClustering(k))]

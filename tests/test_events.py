@@ -10,6 +10,7 @@ from sklearn.cluster import AgglomerativeClustering, KMeans
 from deccs import Answer, Callback, Progress, Round
 from deccs.events import NOBODY, Listeners
 
+pytestmark = pytest.mark.usefixtures("quick_classifiers")
 MEMBERS = [("kmeans", KMeans(3, n_init=1)), ("ward", AgglomerativeClustering(3))]
 
 

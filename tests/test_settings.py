@@ -18,6 +18,7 @@ from deccs.storage.models import estimators
 from deccs.storage.values import Reader, Writer
 from tests.helpers.small import SMALL
 
+pytestmark = pytest.mark.usefixtures("quick_classifiers")
 ALL = {**estimators(), "Network": Network, "Pretraining": Pretraining, "Rounds": Rounds}
 
 

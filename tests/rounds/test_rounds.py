@@ -33,6 +33,8 @@ from deccs.scores import nmi
 from deccs.storage import FolderCheckpoint
 from deccs.training.pretraining import pretrain
 
+pytestmark = pytest.mark.usefixtures("quick_classifiers")
+
 
 def settings(**changes):
     return Rounds(

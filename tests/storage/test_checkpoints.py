@@ -19,6 +19,7 @@ from deccs import DECCS, Callback, Network, Pretraining, Rounds
 from deccs.storage import CheckpointError, ModelFileError, checkpoints
 from deccs.storage.checkpoints import FolderCheckpoint, as_fact, fingerprint
 
+pytestmark = pytest.mark.usefixtures("quick_classifiers")
 MEMBERS = [("km", KMeans(3, n_init=2)), ("gm", GaussianMixture(3)), ("five", KMeans(5, n_init=2))]
 OWN = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 2)), nn.Linear(2, 4)
 

@@ -13,6 +13,7 @@ from deccs.storage import register
 from deccs.training.batches import Batches
 from deccs.training.engine import Check, Learner, train
 
+MOST_STEPS = 300  # of their training
 NEVER = -1e9  # the bias of a padded cluster: its probability is 0 and stays 0
 
 
@@ -99,7 +100,7 @@ def classify(
     mean, deviation = Z.mean(0), Z.std(0).clamp(min=1e-6)
     heads = Classifiers(Z.shape[1], present_clusters(labels))
     learner = Heads(heads, (Z - mean) / deviation, labels, train_on, held_out, generator)
-    train(learner, n_steps=300, rate=0.1, check_every=25, patience=2)
+    train(learner, n_steps=MOST_STEPS, rate=0.1, check_every=25, patience=2)
     with torch.no_grad():
         # W (z - mean) / deviation + b  =  (W / deviation) z + (b - W mean / deviation)
         heads.weight.div_(deviation)
