@@ -265,8 +265,10 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 from deccs import DECCS, Network, Pretraining, Rounds
+from deccs.rounds import classifiers
 from deccs.storage import checkpoints
 
+classifiers.MOST_STEPS = 50
 checkpoints.LEAST_PAUSE = checkpoints.PAUSE_PER_COST = 0    # so that there are many moments to be killed at
 
 def fit(n_rounds, n_epochs, dropout=0.0, **more):
