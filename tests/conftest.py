@@ -10,6 +10,9 @@ import os
 
 import pytest
 
+# Importing a plug-in registers it: only tests/test_plugins.py does, in processes of their own.
+collect_ignore_glob = ["helpers/plugins/*"]
+
 
 def pytest_collection_modifyitems(config):
     """Warnings to ignore. In pyproject.toml they would be imported, and torch with them, by every process."""
