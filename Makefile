@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
-export DECCS_DATA ?= $(wildcard ../shared/data)
+export DECCS_DATA ?= $(abspath $(wildcard ../shared/data))
 
 .PHONY: run test test-slow lint format docs dist bench bench-consensus clean
 

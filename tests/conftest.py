@@ -13,6 +13,9 @@ import pytest
 # Importing a plug-in registers it: only tests/test_plugins.py does, in processes of their own.
 collect_ignore_glob = ["helpers/plugins/*"]
 
+if os.environ.get("DECCS_DATA"):  # tests change the working folder
+    os.environ["DECCS_DATA"] = os.path.abspath(os.environ["DECCS_DATA"])
+
 
 def pytest_collection_modifyitems(config):
     """Warnings to ignore. In pyproject.toml they would be imported, and torch with them, by every process."""
