@@ -30,6 +30,8 @@ from deccs.storage import ModelFileError, container, load, read_preprocessing, s
 from deccs.storage.models import FORMAT_VERSION, estimators
 from deccs.storage.values import KINDS, Reader, Writer
 
+pytestmark = pytest.mark.usefixtures("quick_classifiers")
+
 SHORT = Pretraining(n_epochs=2, batch_size=32)
 NETWORK = {"network": Network(layers=(8, 2)), "pretraining": SHORT}
 QUICK = {
