@@ -86,6 +86,7 @@ def test_contract_tests_pick_up_every_plugin(tmp_path):
         assert any(file == path and word in name for file, name in cases), (path, word)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fits run in forked processes")
 def test_a_new_deep_method_is_killed_and_resumed_with_the_same_bits(tmp_path):
     python("-c", f"{IMPORTS}{RESUME}", tmp_path, cwd=tmp_path)

@@ -1,10 +1,12 @@
 """One real run of the method on real data: small settings, so that it fits into `make test`."""
 
 import numpy as np
+import pytest
 
 from deccs import DECCS, Network, Pretraining, Rounds, scores
 
 
+@pytest.mark.slow
 def test_deccs_on_real_pendigits_gains_over_its_autoencoder(load_real):
     data = load_real("pendigits")
     keep = np.random.default_rng(0).permutation(data.n)[:2_200]

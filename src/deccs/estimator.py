@@ -93,7 +93,8 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     --------
     >>> from deccs import DECCS, Rounds, datasets
     >>> X, y = datasets.make_rings(n_per_cluster=60, random_state=0)
-    >>> model = DECCS(n_clusters=2, rounds=Rounds(n_rounds=1, n_steps=20), random_state=0).fit(X)
+    >>> few = Rounds(n_rounds=1, n_init=1, n_steps=20)
+    >>> model = DECCS(n_clusters=2, rounds=few, random_state=0).fit(X)
     >>> model.labels_.shape, model.transform(X).shape, bool((model.predict(X) == model.labels_).all())
     ((120,), (120, 2), True)
     """

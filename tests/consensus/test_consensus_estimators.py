@@ -299,6 +299,7 @@ def test_a_stopped_fit_resumes_after_the_pretraining(blobs, tmp_path):
     assert not (tmp_path / "states").exists()
 
 
+@pytest.mark.slow
 def test_pendigits_lwea(load_real):
     data = load_real("pendigits")
     model = ConsensusClustering(10, random_state=0).fit(data.X[:3_000])

@@ -350,6 +350,7 @@ def test_errors_of_one_kind(blobs):
 # Real data
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("DECCS_DATA"), reason="set DECCS_DATA to run on real data")
 @pytest.mark.parametrize(("name", "least"), [("em", 0.7), ("fcm", 0.64), ("fcm_average", 0.61)])
 def test_pendigits(name, least):

@@ -239,6 +239,7 @@ def test_errors_say_what_was_given(method, takes, bars, changes, message):
         method(**changes).fit(bars.X)
 
 
+@pytest.mark.slow
 def test_real_data(kind, method, load_real):
     name, n_points, least = REAL.get(kind, ("pendigits", 1_500, 0.68))
     data = load_real(name)

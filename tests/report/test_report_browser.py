@@ -149,6 +149,7 @@ def assert_quiet(browser):
     assert asked and all(url.startswith(("file:", "data:")) for url in asked)
 
 
+@pytest.mark.slow
 def test_70_000_points_open_within_two_seconds_and_a_few_megabytes(browser, pages):
     assert (pages / "large.html").stat().st_size < 4e6
     times = []
