@@ -19,7 +19,7 @@ Jobs = Annotated[
 
 
 def add_commands(app: typer.Typer) -> None:
-    for command in (reproduce, benchmark, demo):
+    for command in (reproduce, benchmark, yardstick, demo):
         app.command(rich_help_panel=PANEL)(command)
 
 
@@ -152,6 +152,44 @@ def benchmark(
         cache=cache,
         page=page,
     )
+
+
+def yardstick(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER", exists=True, file_okay=False, help="Data sets: *.npz with X and y."
+        ),
+    ],
+    methods: Annotated[
+        str | None, typer.Option(show_default=False, help="Only these methods: a,b,c.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(show_default=False, help="Only these data sets: a,b,c.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each method on each data set.")] = 3,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time, one thread each.")] = 1,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The file of records.")
+    ] = Path("results/pool.jsonl"),
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="A Markdown page whose tables are rewritten from the records.",
+        ),
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Also repeat runs that failed.")] = False,
+) -> None:
+    """Compare our methods and their rivals over a folder of labeled data sets.
+
+    One JSON line per run. Runs that have one are not repeated: interrupted, the same command
+    resumes. Every method is told the number of classes; no fit sees the classes.
+    """
+    from deccs_paper.yardstick import command
+
+    command.command(folder, methods, data, seeds, jobs=jobs, out=out, page=page, again=again)
 
 
 def demo(

@@ -6,6 +6,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -16,7 +17,7 @@ from deccs.datasets.loading import located
 from deccs.datasets.sources import SOURCES
 from deccs.datasets.store import file_at_hand
 from deccs_paper import records
-from deccs_paper.processes import Workers
+from deccs_paper.processes import Workers, work_through
 from deccs_paper.records import Record
 from deccs_paper.runner import Run, headers
 from deccs_paper.settings import METHODS, RUN_FOR
@@ -202,25 +203,20 @@ def run_all(
     tell: Callable[[Record], None],
     display: Display,
 ) -> None:
-    try:
-        while waiting or workers.in_progress:
-            workers.start_next(waiting)
-            running = [worker.run for worker in workers.in_progress.values()]
-            display.show(running, expected.words([*waiting, *running], workers.jobs))
-            for made in workers.ended():
-                for one in made:
-                    record = {"n": points_at_hand(one["dataset"])} | one  # a failed run has no n
-                    # A crash may have kept a part of an ensemble's records.
-                    if not known.has(record):
-                        records.append(out, record)
-                        expected.add(record)
-                        tell(record)
-                display.advance()
-    except KeyboardInterrupt:
-        for worker in workers.in_progress.values():
-            for header in headers(worker.run):
-                records.append(out, header | {"status": "stopped"})
-        raise
+    def show(running: list[Run]) -> None:
+        display.show(running, f"{expected.words([*waiting, *running], workers.jobs)} left")
+
+    def take(made: list[Record]) -> None:
+        for one in made:
+            record = {"n": points_at_hand(one["dataset"])} | one  # a failed run has no n
+            # A crash may have kept a part of an ensemble's records.
+            if not known.has(record):
+                records.append(out, record)
+                expected.add(record)
+                tell(record)
+        display.advance()
+
+    work_through(waiting, workers, out, show, take)
 
 
 class Display:
@@ -246,10 +242,10 @@ class Display:
     def __exit__(self, *error: object) -> None:
         self.progress.stop()
 
-    def show(self, running: Sequence[Run], left: str) -> None:
+    def show(self, running: Sequence[Any], left: str = "") -> None:
         """What is in progress, and how long the rest will take."""
         words = ", ".join(f"{run.method} {run.dataset} {run.repetition}" for run in running)
-        self.progress.update(self.task, description=words, left=f"{left} left")
+        self.progress.update(self.task, description=words, left=left)
 
     def advance(self) -> None:
         self.progress.advance(self.task)

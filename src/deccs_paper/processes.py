@@ -13,21 +13,21 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import torch
 from threadpoolctl import threadpool_limits
 
 from deccs_paper import records, runner
-from deccs_paper.runner import Run
 
-Work = Callable[[Run, Path | None], list[records.Record]]
+Work = Callable[[Any, Path | None], list[records.Record]]  # (run, cache) -> its records
 
 
 @dataclass(frozen=True)
 class InProgress:
     """A run in its process."""
 
-    run: Run
+    run: Any
     process: BaseProcess
     since: float
 
@@ -41,9 +41,13 @@ class Workers:
         cache: Path | None,
         work: Work = runner.carry_out,
         start_method: str = "spawn",
+        *,
+        threads: int | None = None,
+        headers: Callable[[Any], list[records.Record]] = runner.headers,
     ) -> None:
-        self.jobs, self.cache, self.work = jobs, cache, work
-        self.threads = max(1, (os.cpu_count() or 1) // jobs) if jobs > 1 else None
+        self.jobs, self.cache, self.work, self.headers = jobs, cache, work, headers
+        share = max(1, (os.cpu_count() or 1) // jobs) if jobs > 1 else None
+        self.threads = threads or share
         self.context = get_context(start_method)
         self.in_progress: dict[Connection, InProgress] = {}
 
@@ -61,7 +65,7 @@ class Workers:
             worker.process.join()
             connection.close()
 
-    def start_next(self, waiting: list[Run]) -> None:
+    def start_next(self, waiting: list[Any]) -> None:
         """Start runs from ``waiting``, and remove them there, until no place is free."""
         while waiting and len(self.in_progress) < self.jobs:
             run = waiting.pop(self.best_next(waiting))
@@ -75,7 +79,7 @@ class Workers:
             theirs.close()  # so that ours ends when the process does
             self.in_progress[ours] = InProgress(run, process, time.monotonic())
 
-    def best_next(self, waiting: Sequence[Run]) -> int:
+    def best_next(self, waiting: Sequence[Any]) -> int:
         """The first that shares no autoencoder with one in progress: both would train it."""
         busy = {(worker.run.dataset, worker.run.repetition) for worker in self.in_progress.values()}
         free = (
@@ -92,10 +96,41 @@ class Workers:
             for connection in wait(list(self.in_progress))
             if isinstance(connection, Connection)
         ]
-        return [received(connection, self.in_progress.pop(connection)) for connection in ready]
+        return [
+            received(connection, self.in_progress.pop(connection), self.headers)
+            for connection in ready
+        ]
 
 
-def received(connection: Connection, worker: InProgress) -> list[records.Record]:
+def work_through(
+    waiting: list[Any],
+    workers: Workers,
+    out: Path,
+    show: Callable[[list[Any]], None],
+    take: Callable[[list[records.Record]], None],
+) -> None:
+    """Do all that is waiting. ``show`` is told what is in progress, ``take`` the records of each run.
+
+    Ctrl-C leaves a line "stopped" in ``out`` for the runs in progress.
+    """
+    try:
+        while waiting or workers.in_progress:
+            workers.start_next(waiting)
+            show([worker.run for worker in workers.in_progress.values()])
+            for made in workers.ended():
+                take(made)
+    except KeyboardInterrupt:
+        for worker in workers.in_progress.values():
+            for header in workers.headers(worker.run):
+                records.append(out, header | {"status": "stopped"})
+        raise
+
+
+def received(
+    connection: Connection,
+    worker: InProgress,
+    headers: Callable[[Any], list[records.Record]],
+) -> list[records.Record]:
     """The records of a run; if its process died, they say so."""
     try:
         return connection.recv()
@@ -106,14 +141,14 @@ def received(connection: Connection, worker: InProgress) -> list[records.Record]
             "error": f"the process died with exit code {worker.process.exitcode}",
             "wall_seconds": round(time.monotonic() - worker.since, 1),
         }
-        return [header | died for header in runner.headers(worker.run)]
+        return [header | died for header in headers(worker.run)]
     finally:
         connection.close()
         worker.process.join()
 
 
 def run_in_process(
-    connection: Connection, work: Work, run: Run, cache: Path | None, threads: int | None
+    connection: Connection, work: Work, run: Any, cache: Path | None, threads: int | None
 ) -> None:
     """What a process does; it ends when its parent does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent decides

@@ -111,12 +111,12 @@ def published() -> list[Path]:
 
 
 def read_all(paths: Iterable[Path]) -> list[Record]:
-    """The runs in several files; lines of other kinds (speed) are left out."""
+    """The paper's runs in several files; lines of other kinds (speed, the yardstick) are left out."""
     return [
         record
         for path in paths
         for record in read(path)
-        if "method" in record and "status" in record
+        if {"method", "status", "repetition"} <= record.keys()
     ]
 
 

@@ -1,0 +1,116 @@
+"""``deccs yardstick``: run methods over a folder of data sets and compare them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from multiprocessing import get_context
+from pathlib import Path
+
+from deccs.app.output import UNEXPECTED, Output, errors_as_messages
+from deccs.app.request import split_names
+from deccs_paper import records
+from deccs_paper.grid import Display
+from deccs_paper.processes import Workers, work_through
+from deccs_paper.records import Record
+from deccs_paper.reproduce import known_names
+from deccs_paper.yardstick import preload
+from deccs_paper.yardstick.methods import METHODS
+from deccs_paper.yardstick.pool import read_pool
+from deccs_paper.yardstick.runs import FAILED, OK, PoolRun, carry_out, headers, missing
+from deccs_paper.yardstick.tables import PAGE, page_text, terminal_tables
+
+ONE_THREAD = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+Find = Callable[[list[Record]], list[PoolRun]]  # known records -> runs without one
+
+
+def command(
+    folder: Path,
+    methods: str | None,
+    data: str | None,
+    n_seeds: int,
+    *,
+    jobs: int,
+    out: Path,
+    page: Path | None,
+    again: bool,
+) -> None:
+    """What ``deccs yardstick`` does."""
+    output = Output()
+    with errors_as_messages(output):
+        files = {file.name: file for file in read_pool(folder)}
+        wanted = known_names(split_names(data), list(files), "--data") if data else list(files)
+        rows = known_names(split_names(methods), list(METHODS), "--methods") if methods else METHODS
+        failed = run_missing(
+            output,
+            lambda known: missing(
+                [file for name, file in files.items() if name in wanted],
+                list(rows),
+                n_seeds,
+                known,
+                again=again,
+            ),
+            jobs,
+            out,
+        )
+        output.result({}, terminal_tables(list(records.read(out))))
+        if page:
+            PAGE.rewrite(page, page_text(out))
+        if failed:
+            raise output.failure(f"{failed} of the runs have failed; see {out}.", UNEXPECTED)
+
+
+def run_missing(output: Output, find: Find, jobs: int, out: Path) -> int:
+    """Run what has no record in ``out``; returns how many runs failed."""
+    n_failed = 0
+
+    def take(made: list[Record]) -> None:
+        nonlocal n_failed
+        for record in made:
+            records.append(out, record)
+            n_failed += record["status"] == FAILED
+            output.note(line(record))
+        display.advance()
+
+    with records.locked(out):
+        records.mend(out)
+        waiting = find(list(records.read(out)))
+        output.note(f"{sum(len(run.methods) for run in waiting)} runs to do.")
+        if waiting:
+            with (
+                workers_for(waiting, jobs) as workers,
+                Display(len(waiting), output.stderr) as display,
+            ):
+                work_through(waiting, workers, out, display.show, take)
+    return n_failed
+
+
+def workers_for(waiting: Sequence[PoolRun], jobs: int) -> Workers:
+    """Processes with one thread each, forked from one that has loaded and compiled everything."""
+    os.environ |= dict.fromkeys(ONE_THREAD, "1")
+    os.environ["NUMBA_THREADING_LAYER"] = "workqueue"  # a process that used OpenMP must not fork
+    names = {name for run in waiting for name in run.methods}
+    modules = {module for name in names for module in METHODS[name].needs}
+    os.environ[preload.COMPILE] = ",".join(sorted(modules))
+    start_method = "spawn" if sys.platform == "win32" else "forkserver"
+    get_context(start_method).set_forkserver_preload([preload.__name__])
+    return Workers(jobs, None, carry_out, start_method, threads=1, headers=headers)
+
+
+def line(record: Record) -> str:
+    """The result of a run in one line."""
+    place = f"{record['dataset']} {record['method']} {record['seed']}"
+    if record["status"] != OK:
+        return f"{place}: {record['status']}: {record.get('error', '')}"
+    scores = record["scores"]
+    return (
+        f"{place}: NMI {scores['nmi']:.3f}  AMI {scores['ami']:.3f}  ARI {scores['ari']:.3f}  "
+        f"{record['cpu_seconds']:.1f} CPU s  {record['peak_memory_mb']:.0f} MB"
+    )

@@ -1,0 +1,54 @@
+"""A folder of labeled data sets, one ``.npz`` file each with X (n, d) and y (n,)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from deccs.datasets.sources import content_sha256
+from deccs.labels import NOISE
+
+
+@dataclass(frozen=True)
+class PoolFile:
+    """A data set of the folder: where it is, and what a record says of it."""
+
+    path: Path
+    sha256: str  # of X and y
+    n: int
+    d: int
+    k: int  # classes; rows without a class do not count as one
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+
+def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """X (n, d) as published and y (n,), -1 where a row has no class."""
+    with np.load(path, allow_pickle=False) as arrays:
+        missing = {"X", "y"} - set(arrays.files)
+        if missing:
+            raise ValueError(f"{path} has no array {', '.join(sorted(missing))}. It needs X and y.")
+        X, y = arrays["X"], arrays["y"]
+    if X.ndim != 2 or y.shape != X.shape[:1]:
+        raise ValueError(
+            f"{path}: X must have rows and columns and y one class per row, "
+            f"got shapes {X.shape} and {y.shape}."
+        )
+    return X, y
+
+
+def read_pool(folder: Path) -> list[PoolFile]:
+    """The data sets of a folder, those with few rows first."""
+    files = []
+    for path in sorted(folder.glob("*.npz")):
+        X, y = read_arrays(path)
+        n, d = X.shape
+        k = len(np.unique(y[y != NOISE]))
+        files.append(PoolFile(path, content_sha256(X, y), n, d, k))
+    if not files:
+        raise ValueError(f"{folder} has no .npz files.")
+    return sorted(files, key=lambda file: (file.n, file.d))

@@ -1,0 +1,244 @@
+"""Runs: what is missing, one method on one data set with one seed, and its record."""
+
+from __future__ import annotations
+
+import math
+import time
+import traceback
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import adjusted_mutual_info_score
+
+from deccs import scores
+from deccs.environment import peak_memory_mb
+from deccs.labels import NOISE
+from deccs_paper import records
+from deccs_paper.records import Record
+from deccs_paper.yardstick.methods import METHODS, Clustering, Method, Task, warm_up
+from deccs_paper.yardstick.pool import PoolFile, read_arrays
+
+EXPERIMENT = "pool"
+SURE_SHARE = 0.95
+OK, FAILED, NOT_INSTALLED = "ok", "failed", "not installed"
+PACKAGES = {"umap": ("umap-learn", "pynndescent", "numba"), "evoc": ("evoc", "numba")}
+
+
+@dataclass(frozen=True)
+class PoolRun:
+    """Methods that share a part of their work, on one data set with one seed; most often just one."""
+
+    file: PoolFile
+    seed: int
+    methods: tuple[str, ...]
+
+    @property
+    def dataset(self) -> str:
+        return self.file.name
+
+    @property
+    def repetition(self) -> int:
+        return self.seed
+
+    @property
+    def method(self) -> str:
+        return ", ".join(self.methods)
+
+
+Key = tuple[str, str, str, int]  # data set, its sha256, method, seed
+
+
+def key(record: Record) -> Key:
+    return record["dataset"], record["sha256"], record["method"], record["seed"]
+
+
+def headers(run: PoolRun) -> list[Record]:
+    """What identifies the records of a run."""
+    file = run.file
+    return [
+        {
+            "experiment": EXPERIMENT,
+            "dataset": file.name,
+            "sha256": file.sha256,
+            "n": file.n,
+            "d": file.d,
+            "k": file.k,
+            "method": name,
+            "recipe": METHODS[name].recipe,
+            "seed": run.seed,
+        }
+        for name in run.methods
+    ]
+
+
+def latest(known: Iterable[Record]) -> dict[Key, Record]:
+    """One record per run: the last that succeeded, else the last one. Old recipes do not count."""
+    kept: dict[Key, Record] = {}
+    for record in known:
+        method = METHODS.get(record["method"])
+        if method is not None and record["recipe"] < method.recipe:
+            continue
+        place = key(record)
+        if place not in kept or record["status"] == OK or kept[place]["status"] != OK:
+            kept[place] = record
+    return kept
+
+
+def missing(
+    files: Sequence[PoolFile],
+    methods: Sequence[str],
+    n_seeds: int,
+    known: Iterable[Record],
+    *,
+    again: bool = False,
+) -> list[PoolRun]:
+    """The runs without a record; with ``again``, also those that failed.
+
+    Methods with the same shared part become one run.
+    """
+    status = {place: record["status"] for place, record in latest(known).items()}
+    runs = []
+    for file in files:
+        for seed in range(n_seeds):
+            groups: dict[Any, list[str]] = defaultdict(list)
+            for name in methods:
+                method = METHODS[name]
+                known_as = status.get((file.name, file.sha256, name, seed))
+                if known_as == OK or (known_as == FAILED and not again):
+                    continue
+                if known_as == NOT_INSTALLED and method.missing():
+                    continue
+                groups[method.shared or name].append(name)
+            runs += [PoolRun(file, seed, tuple(names)) for names in groups.values()]
+    return runs
+
+
+def carry_out(run: PoolRun, _cache: Path | None = None) -> list[Record]:
+    """Fit and score; whatever goes wrong becomes a record with its status."""
+    warnings.simplefilter("ignore")
+    made_with = records.made_with()
+    results = list(scored(run))
+    return [
+        header | record | made_with | {"versions": made_with["versions"] | rival_versions(name)}
+        for header, record, name in zip(headers(run), results, run.methods, strict=True)
+    ]
+
+
+def scored(run: PoolRun) -> Iterator[Record]:
+    """What a record says of each method of a run. Labels are scored here; no method sees y."""
+    methods = [METHODS[name] for name in run.methods]
+    warm_up({module for method in methods for module in method.needs})
+    X, y = read_arrays(run.file.path)
+    task = Task(X, run.file.k, run.seed)
+    start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    shared: Measured | None = None
+    for method in methods:
+        record: Record = {"started": start}
+        try:
+            absent = method.missing()
+            if absent:
+                yield record | {"status": NOT_INSTALLED, "error": f"{', '.join(absent)} is missing"}
+                continue
+            if method.shared and shared is None:
+                shared = measured(partial(method.shared, task))
+            result = measured(partial(fit, method, task, shared))
+            record |= {"status": OK, "scores": scores_of(y, result.value)}
+            record |= result.costs(shared if method.shared else None)
+        except Exception as error:  # noqa: BLE001  a failed run is a record, not the end
+            record |= {
+                "status": FAILED,
+                "error": f"{type(error).__name__}: {error}",
+                "traceback": traceback.format_exc(),
+            }
+        yield record | {"peak_memory_mb": peak_memory_mb()}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a function returned, and its seconds."""
+
+    value: Any
+    wall_seconds: float
+    cpu_seconds: float
+    memory_before_mb: float  # what the process held at most before, libraries included
+
+    def costs(self, shared: Measured | None) -> Record:
+        """Seconds of a fit, those of its shared part included."""
+        parts = [self, shared] if shared else [self]
+        return {
+            "wall_seconds": round(sum(part.wall_seconds for part in parts), 3),
+            "cpu_seconds": round(sum(part.cpu_seconds for part in parts), 3),
+            "memory_before_mb": min(part.memory_before_mb for part in parts),
+        }
+
+
+def measured(function: Callable[[], Any]) -> Measured:
+    before, wall, cpu = peak_memory_mb(), time.perf_counter(), time.process_time()
+    value = function()
+    return Measured(value, time.perf_counter() - wall, time.process_time() - cpu, before)
+
+
+def fit(method: Method, task: Task, shared: Measured | None) -> Clustering:
+    """The method's clustering, with one label per row."""
+    result = method.cluster(task, shared.value) if shared else method.cluster(task)
+    if result.labels.shape != task.X.shape[:1]:
+        raise ValueError(f"{len(task.X)} rows have labels of shape {result.labels.shape}.")
+    return result
+
+
+def scores_of(y: np.ndarray, result: Clustering) -> dict[str, float]:
+    """Scores on the rows that have a class; NaN for what a method does not have.
+
+    ``nmi_surest`` is the NMI of the surest 95 %, ``nmi_covered`` that of the points the method
+    itself has labeled.
+    """
+    rows = y != NOISE
+    truth, labels = y[rows], result.labels[rows]
+    values = {
+        "nmi": scores.nmi(truth, labels),
+        "ami": float(adjusted_mutual_info_score(truth, labels)),
+        "ari": scores.ari(truth, labels),
+        "n_clusters": len(np.unique(result.labels)),
+    }
+    if result.confidence is not None:
+        sure = surest(result.confidence[rows], SURE_SHARE)
+        values |= {"nmi_surest": scores.nmi(truth[sure], labels[sure])}
+        values |= {"surest_share": float(sure.mean())}
+    if result.covered is not None:
+        covered = result.covered[rows]
+        values |= {"covered_share": float(covered.mean())}
+        values |= {
+            "nmi_covered": scores.nmi(truth[covered], labels[covered]) if covered.any() else 0.0
+        }
+    return {name: round(value, 6) for name, value in values.items()}
+
+
+def surest(confidence: np.ndarray, share: float) -> np.ndarray:
+    """Mask of the ``share`` of points with the highest confidence, and of all as sure as the last.
+
+    >>> surest(np.array([0.9, 0.2, 0.8, 0.8]), share=0.5)
+    array([ True, False,  True,  True])
+    """
+    n_kept = max(1, math.ceil(share * len(confidence) - 1e-9))
+    least = np.sort(confidence)[-n_kept]
+    mask: np.ndarray = confidence >= least
+    return mask
+
+
+def rival_versions(method: str) -> dict[str, str]:
+    """Versions of what a rival is made of; nothing for what is not installed."""
+    found = {}
+    for module in METHODS[method].needs:
+        for package in PACKAGES.get(module, ()):
+            try:
+                found[package] = version(package)
+            except PackageNotFoundError:
+                continue
+    return found

@@ -1,0 +1,401 @@
+"""The yardstick: methods over a folder of data sets."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from numpy.testing import assert_array_equal
+
+from deccs_paper import records
+from deccs_paper.processes import Workers
+from deccs_paper.yardstick import command, methods, runs, summary, tables
+from deccs_paper.yardstick.methods import METHODS, Clustering, Method, Task
+from deccs_paper.yardstick.pool import read_pool
+
+ROOT = Path(__file__).parents[2]
+
+
+def write_pool(folder, *names, n=40, columns=5, noise=0):
+    """Two separate blobs under each name; the last ``noise`` rows have no class."""
+    folder.mkdir(exist_ok=True)
+    for number, name in enumerate(names):
+        rng = np.random.default_rng(number)
+        y = np.repeat([0, 1], n // 2)
+        X = rng.normal(size=(n, columns)) + 20 * y[:, None]
+        y[n - noise :] = -1
+        np.savez(folder / f"{name}.npz", X=X, y=y)
+    return folder
+
+
+def record(method, dataset, nmi, *, seed=0, d=5, cpu=1.0, status="ok", recipe=1, **scores):
+    made = {
+        "dataset": dataset,
+        "sha256": "0",
+        "method": method,
+        "recipe": recipe,
+        "seed": seed,
+        "status": status,
+        "d": d,
+    }
+    if status == "ok":
+        made |= {"scores": {"nmi": nmi, "ami": nmi, "ari": nmi} | scores, "cpu_seconds": cpu}
+    return made
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Fork from the tests' process, where methods may be made up."""
+    monkeypatch.setattr(
+        command,
+        "workers_for",
+        lambda waiting, jobs: Workers(jobs, None, runs.carry_out, "fork", headers=runs.headers),
+    )
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    """Add a method for one test."""
+
+    def add(name, cluster, **facts):
+        monkeypatch.setitem(METHODS, name, Method(name, cluster, **facts))
+
+    return add
+
+
+def yardstick(folder, wanted, out, *, n_seeds=1, again=False, page=None):
+    command.command(folder, wanted, None, n_seeds, jobs=1, out=out, page=page, again=again)
+
+
+# The folder
+
+
+def test_data_sets_with_few_rows_come_first_and_rows_without_a_class_are_no_class(tmp_path):
+    write_pool(tmp_path, "a", n=60)
+    write_pool(tmp_path, "b", n=40, noise=3)
+    first, second = read_pool(tmp_path)
+    assert (first.name, first.n, first.d, first.k) == ("b", 40, 5, 2)
+    assert second.name == "a" and second.sha256 != first.sha256
+
+
+def test_a_folder_must_have_data_and_a_file_both_arrays(tmp_path):
+    with pytest.raises(ValueError, match=r"has no \.npz files"):
+        read_pool(tmp_path)
+    np.savez(tmp_path / "x.npz", X=np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="has no array y"):
+        read_pool(tmp_path)
+    np.savez(tmp_path / "x.npz", X=np.zeros((3, 2)), y=np.zeros(2))
+    with pytest.raises(ValueError, match=r"shapes \(3, 2\) and \(2,\)"):
+        read_pool(tmp_path)
+
+
+# Scores
+
+
+def test_the_surest_95_percent_by_hand():
+    """The only wrong label of 20 is the least sure one: without it the score is 1."""
+    y = np.repeat([0, 1], 10)
+    labels = y.copy()
+    labels[3] = 1
+    confidence = np.linspace(0.6, 0.9, 20)
+    confidence[3] = 0.5
+    result = runs.scores_of(y, Clustering(labels, confidence))
+    assert result["nmi"] < 0.8 and result["nmi_surest"] == 1.0
+    assert result["surest_share"] == pytest.approx(0.95)
+
+
+def test_equal_confidences_leave_no_point_out():
+    y, labels = np.repeat([0, 1], 10), np.tile([0, 0, 0, 1], 5)
+    result = runs.scores_of(y, Clustering(labels, np.ones(20)))
+    assert result["surest_share"] == 1.0 and result["nmi_surest"] == result["nmi"]
+
+
+def test_rows_without_a_class_do_not_count():
+    y = np.array([0, 0, 1, 1, -1, -1])
+    labels, covered = np.array([0, 0, 1, 1, 0, 1]), np.array([1, 1, 1, 0, 0, 0], dtype=bool)
+    result = runs.scores_of(y, Clustering(labels, covered=covered))
+    assert result["nmi"] == result["ami"] == result["ari"] == 1.0
+    assert result["covered_share"] == 0.75 and result["nmi_covered"] == 1.0
+    assert "nmi_surest" not in result
+
+
+# Methods
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kmeans",
+        "mixture",
+        "ward",
+        "sklearn spectral",
+        "our spectral",
+        "our agglomerative",
+    ],
+)
+def test_plain_methods_separate_two_blobs_whatever_their_scale(name, tmp_path):
+    (file,) = read_pool(write_pool(tmp_path, "blobs"))
+    X, y = np.load(file.path)["X"], np.load(file.path)["y"]
+    X[:, 2] = 1e6 * np.random.default_rng(0).normal(size=len(X))  # noise, large without scaling
+    labels = METHODS[name].cluster(Task(X, 2, seed=0)).labels
+    assert runs.scores_of(y, Clustering(labels))["nmi"] == 1.0
+
+
+def test_consensus_over_views_combines_raw_data_and_the_embedding(monkeypatch, tmp_path):
+    """UMAP may not be installed here: the embedding is one column of the data."""
+    monkeypatch.setattr(methods, "umap_embedding", lambda task: task.scaled[:, :1])
+    (file,) = read_pool(write_pool(tmp_path, "blobs"))
+    with np.load(file.path) as arrays:
+        X, y = arrays["X"], arrays["y"]
+    members = methods.views(Task(X, 2, seed=0))
+    assert len(members) == 8 and members[4][0] == "kmeans of UMAP"
+    for function in ("nmf", "lwgp", "eac"):
+        result = methods.combined(Task(X, 2, seed=0), members, function)
+        scores = runs.scores_of(y, result)
+        assert scores["nmi"] == 1.0 and result.confidence.shape == (40,), function
+
+
+def test_principal_components_only_where_there_are_more_columns_than_50():
+    rng = np.random.default_rng(0)
+    narrow, wide = Task(rng.normal(size=(80, 50)), 2, 0), Task(rng.normal(size=(80, 60)), 2, 0)
+    assert narrow.components is narrow.scaled
+    assert wide.components.shape == (80, 50)
+    assert Task(rng.normal(size=(30, 60)), 2, 0).components.shape == (30, 30)
+
+
+def test_noise_everywhere_is_one_cluster():
+    result = methods.with_noise_filled(np.zeros((3, 1)), np.full(3, -1), np.zeros(3))
+    assert_array_equal(result.labels, [0, 0, 0])
+    assert runs.scores_of(np.array([0, 0, 1]), result)["nmi_covered"] == 0.0
+
+
+def test_our_methods_return_labels_and_their_confidence():
+    from deccs.consensus import ConsensusClustering
+
+    X = np.concatenate([np.zeros((10, 2)), np.ones((10, 2))]) + np.arange(20)[:, None] / 100
+    result = methods.fitted(ConsensusClustering(2, random_state=0), X)
+    assert_array_equal(result.labels, np.repeat([0, 1], 10))
+    assert_array_equal(result.confidence, np.ones(20))  # all members agree
+
+
+# Runs
+
+
+def test_one_record_a_run_with_what_it_was_made_with(tmp_path, in_this_process):
+    folder, out = write_pool(tmp_path / "pool", "blobs", noise=2), tmp_path / "r.jsonl"
+    yardstick(folder, "kmeans,mixture", out, n_seeds=2)
+    made = list(records.read(out))
+    assert [(one["method"], one["seed"]) for one in made] == [
+        ("kmeans", 0),
+        ("mixture", 0),
+        ("kmeans", 1),
+        ("mixture", 1),
+    ]
+    for one in made:
+        assert (one["dataset"], one["n"], one["d"], one["k"]) == ("blobs", 40, 5, 2)
+        assert one["status"] == "ok" and one["scores"]["nmi"] == 1.0
+        assert one["cpu_seconds"] > 0 and one["wall_seconds"] > 0
+        assert one["peak_memory_mb"] >= one["memory_before_mb"] > 50
+        assert one["versions"]["scikit-learn"] and one["code"] and len(one["sha256"]) == 64
+    assert "nmi_surest" in made[1]["scores"] and "nmi_surest" not in made[0]["scores"]
+
+
+def test_a_run_with_a_record_is_not_repeated_unless_the_data_or_the_recipe_changed(
+    tmp_path, in_this_process, monkeypatch
+):
+    folder, out = write_pool(tmp_path / "pool", "a", "b"), tmp_path / "r.jsonl"
+    yardstick(folder, "kmeans", out)
+    yardstick(folder, "kmeans", out)
+    assert len(list(records.read(out))) == 2
+    write_pool(folder, "b", n=60)
+    yardstick(folder, "kmeans", out)
+    assert [one["n"] for one in records.read(out)] == [40, 40, 60]
+    newer = Method("kmeans", METHODS["kmeans"].cluster, recipe=2)
+    monkeypatch.setitem(METHODS, "kmeans", newer)
+    yardstick(folder, "kmeans", out)
+    assert len(list(records.read(out))) == 5
+
+
+def test_a_method_that_fails_is_a_row_and_is_repeated_on_request(
+    tmp_path, in_this_process, made_up
+):
+    def breaks(task):
+        raise RuntimeError("no luck")
+
+    made_up("breaks", breaks)
+    folder, out = write_pool(tmp_path / "pool", "a"), tmp_path / "r.jsonl"
+    with pytest.raises(typer.Exit):
+        yardstick(folder, "breaks,kmeans", out)
+    yardstick(folder, "breaks,kmeans", out)
+    assert len(list(records.read(out))) == 2
+    with pytest.raises(typer.Exit):
+        yardstick(folder, "breaks,kmeans", out, again=True)
+    failed, fine, _ = records.read(out)
+    assert failed["status"] == "failed" and failed["error"] == "RuntimeError: no luck"
+    assert fine["status"] == "ok"
+
+
+def test_what_is_not_installed_is_a_row_and_fails_nothing(tmp_path, in_this_process, made_up):
+    made_up("elsewhere", None, needs=("no_such_module",))
+    folder, out = write_pool(tmp_path / "pool", "a"), tmp_path / "r.jsonl"
+    yardstick(folder, "elsewhere,kmeans", out)
+    yardstick(folder, "elsewhere,kmeans", out)
+    assert [one["status"] for one in records.read(out)] == ["not installed", "ok"]
+    assert "elsewhere on a" in " ".join(tables.gaps(list(records.read(out))))
+
+
+def test_methods_with_a_shared_part_run_it_once_and_each_pays_for_it(
+    tmp_path, in_this_process, made_up
+):
+    def prepare(task):
+        with open(tmp_path / "prepared", "a") as file:
+            file.write("x")
+        sum(range(2_000_000))
+        return np.repeat([0, 1], 20)
+
+    for name in ("first", "second"):
+        made_up(name, lambda task, labels: Clustering(labels), shared=prepare)
+    folder, out = write_pool(tmp_path / "pool", "a"), tmp_path / "r.jsonl"
+    yardstick(folder, "first,second", out)
+    made = list(records.read(out))
+    assert (tmp_path / "prepared").read_text() == "x"
+    assert [one["status"] for one in made] == ["ok", "ok"]
+    assert all(one["cpu_seconds"] > 0.005 for one in made)
+
+
+def test_a_shared_part_that_fails_makes_each_of_its_rows_fail(tmp_path, made_up):
+    def prepare(task):
+        raise RuntimeError("no luck")
+
+    for name in ("first", "second"):
+        made_up(name, lambda task, labels: Clustering(labels), shared=prepare)
+    (file,) = read_pool(write_pool(tmp_path, "a"))
+    made = runs.carry_out(runs.PoolRun(file, 0, ("first", "second")))
+    assert [one["status"] for one in made] == ["failed", "failed"]
+
+
+def test_a_task_has_no_true_labels():
+    assert set(Task.__dataclass_fields__) == {"X", "k", "seed"}
+
+
+def test_unknown_names_are_errors(tmp_path, capsys):
+    folder = write_pool(tmp_path / "pool", "a")
+    with pytest.raises(typer.Exit):
+        yardstick(folder, "kmeens", tmp_path / "r.jsonl")
+    assert "Did you mean 'kmeans'?" in capsys.readouterr().err
+
+
+# The summary
+
+
+def test_ranks_wins_and_losses_by_hand():
+    made = [
+        *(record("DECCS", name, nmi) for name, nmi in zip("abc", (0.5, 0.9, 0.7), strict=True)),
+        *(record("kmeans", name, nmi) for name, nmi in zip("abc", (0.6, 0.9, 0.1), strict=True)),
+        *(record("ward", name, nmi) for name, nmi in zip("abc", (0.505, 0.8, 0.706), strict=True)),
+    ]
+    result = summary.compare(summary.values_of(made), ["DECCS", "kmeans", "ward"], "abc")
+    rows = {row.method: row for row in result.rows}
+    # a: kmeans, ward, DECCS; b: DECCS and kmeans share places 1 and 2; c: ward, DECCS, kmeans
+    assert rows["DECCS"].quantities["rank"].value == pytest.approx((3 + 1.5 + 2) / 3)
+    assert rows["kmeans"].quantities["rank"].value == pytest.approx((1 + 1.5 + 3) / 3)
+    assert rows["ward"].quantities["rank"].value == pytest.approx((2 + 3 + 1) / 3)
+    assert rows["DECCS"].against is None
+    kmeans, ward = rows["kmeans"].against, rows["ward"].against
+    assert (kmeans.wins, kmeans.losses, kmeans.ties) == (1, 1, 1)
+    assert (ward.wins, ward.losses, ward.ties) == (1, 1, 1)  # 0.505 to 0.5 is still a tie
+    assert [row.method for row in result.rows] == ["DECCS", "ward", "kmeans"]
+
+
+def test_the_bootstrap_of_a_constant_is_the_constant():
+    draws = summary.resamples(7)
+    assert draws.shape == (2_000, 7)
+    assert summary.mean_of(np.full(7, 0.25), draws) == summary.Estimate(0.25, 0.25, 0.25)
+
+
+def test_the_bootstrap_of_two_values_by_hand():
+    """The mean of two draws from 0 and 1 is 0 or 1 in a quarter of the resamples each."""
+    assert summary.mean_of(np.array([0.0, 1.0]), summary.resamples(2)) == summary.Estimate(
+        0.5, 0, 1
+    )
+
+
+def test_seeds_are_averaged_before_data_sets_are_compared():
+    made = [record("a", "x", 0.2), record("a", "x", 0.4, seed=1), record("b", "x", 0.3)]
+    values = summary.values_of(made)
+    assert values["a"]["x"]["nmi"] == pytest.approx(0.3)
+    assert summary.compare(values, ["a", "b"], ["x"]).rows[0].quantities["rank"].value == 1.5
+
+
+def test_methods_are_compared_on_what_all_of_them_have():
+    made = [record("a", "x", 0.2), record("a", "y", 0.9), record("b", "x", 0.3)]
+    made.append(record("b", "y", 0, status="failed"))
+    result = summary.compare(summary.values_of(made), ["a", "b"], ["x", "y"])
+    assert result.datasets == ("x",)
+    assert [row.method for row in result.rows] == ["b", "a"]
+
+
+def test_a_success_counts_more_than_a_later_failure_and_an_old_recipe_not_at_all(made_up):
+    made_up("a", None, recipe=2)
+    made = [
+        record("a", "x", 0.9, recipe=1),
+        record("a", "x", 0.5, recipe=2),
+        record("a", "x", 0, recipe=2, status="failed"),
+    ]
+    assert summary.values_of(made)["a"]["x"]["nmi"] == 0.5
+
+
+def test_shapes_have_at_most_three_columns():
+    made = [record("a", "flat", 0.5, d=3), record("a", "wide", 0.5, d=4)]
+    assert summary.shapes_and_tables(made) == {"tables": {"wide"}, "shapes": {"flat"}}
+
+
+def test_a_quantity_that_a_method_lacks_on_some_data_set_is_left_out():
+    made = [record("a", "x", 0.5, nmi_surest=0.6), record("a", "y", 0.5)]
+    (row,) = summary.compare(summary.values_of(made), ["a"], "xy").rows
+    assert row.quantities["nmi_surest"] is None
+    assert tables.number(row.quantities["nmi_surest"], ".3f") == ""
+
+
+def test_few_data_sets_do_not_take_the_others_from_the_table():
+    """A method that has only begun is compared by itself, on what it has."""
+    names = [f"set{number}" for number in range(10)]
+    made = [record("kmeans", name, 0.5) for name in names]
+    made += [record("ward", name, 0.6) for name in names[:9]]
+    made += [record("DECCS", "set0", 0.7)]
+    titles = dict(tables.comparisons(made))
+    assert [len(one.rows) for one in titles.values()] == [2, 3, 2, 3]
+    assert list(titles)[:2] == [
+        "all data sets: 9 of 10",
+        "all data sets, every method: the 1 that all of them have",
+    ]
+
+
+# The page
+
+
+def test_the_page_is_rewritten_from_the_records(tmp_path, in_this_process):
+    folder, out, page = write_pool(tmp_path / "pool", "a"), tmp_path / "r.jsonl", tmp_path / "p.md"
+    page.write_text(f"before\n{tables.PAGE.begin}\n{tables.PAGE.end}\nafter\n")
+    yardstick(folder, "kmeans,ward", out, page=page)
+    text = page.read_text()
+    assert "| kmeans | 1.000 (1.000 to 1.000) |" in text and text.endswith("after\n")
+    assert text == tables.PAGE.put_into(text, tables.page_text(out))
+
+
+def test_the_published_page_is_that_of_the_published_records():
+    text = (ROOT / "docs" / "pool.md").read_text(encoding="utf-8")
+    content = tables.page_text(ROOT / "results" / "pool.jsonl")
+    assert text == tables.PAGE.put_into(text, content), f"run: {tables.PAGE.command}"
+
+
+def test_published_records_are_complete():
+    path = ROOT / "results" / "pool.jsonl"
+    for line in path.read_text().splitlines():
+        one = json.loads(line)
+        assert {"dataset", "sha256", "n", "d", "k", "method", "seed", "status"} <= one.keys()
+
+
+def test_reproduce_leaves_records_of_the_yardstick_alone():
+    assert not records.read_all([ROOT / "results" / "pool.jsonl"])
