@@ -197,7 +197,9 @@ def evoc(task: Task) -> Clustering:
 
     # Nested parallel loops abort the process in the one layer of numba that can be forked.
     float_nndescent.ENABLE_NESTED_PARALLELISM = False
-    model = EVoC(approx_n_clusters=task.k, random_state=task.seed)
+    # Its embedding starts from four principal components, and fails where there are fewer columns.
+    dimensions = task.X.shape[1] if task.X.shape[1] < 4 else None
+    model = EVoC(approx_n_clusters=task.k, node_embedding_dim=dimensions, random_state=task.seed)
     model.fit(task.scaled.astype(np.float32))
     return with_noise_filled(of_length_one(task.scaled), model.labels_, model.membership_strengths_)
 
@@ -312,9 +314,10 @@ def agae(task: Task) -> Clustering:
 
 def warm_up(modules: set[str]) -> None:
     """Let numba compile what the fits of these modules will call, on few made-up rows."""
-    X = np.random.default_rng(0).normal(size=(60, 4))
+    rng = np.random.default_rng(0)
+    X = np.repeat(4 * rng.normal(size=(5, 6)), 40, axis=0) + rng.normal(size=(200, 6))
     if "umap" in modules and find_spec("umap"):
         umap_of(X, 2, seed=0)
         umap_of(X, 2, seed=0, force_approximation_algorithm=True)  # from 4,096 rows on
     if "evoc" in modules and find_spec("evoc"):
-        evoc(Task(X, 2, seed=0))
+        evoc(Task(X, 5, seed=0))
