@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -284,29 +284,12 @@ def fitted(model: Any, X: np.ndarray) -> Clustering:
     return Clustering(labels, confidence)
 
 
-@rival("DECCS")
-def deccs(task: Task) -> Clustering:
-    return fitted(DECCS(task.k, random_state=task.seed), task.X)
+def with_defaults(estimator: type, task: Task) -> Clustering:
+    return fitted(estimator(task.k, random_state=task.seed), task.X)
 
 
-@rival("AutoencoderConsensus")
-def autoencoder_consensus(task: Task) -> Clustering:
-    return fitted(AutoencoderConsensus(task.k, random_state=task.seed), task.X)
-
-
-@rival("IDEC")
-def idec(task: Task) -> Clustering:
-    return fitted(IDEC(task.k, random_state=task.seed), task.X)
-
-
-@rival("SpectralNet")
-def spectralnet(task: Task) -> Clustering:
-    return fitted(SpectralNet(task.k, random_state=task.seed), task.X)
-
-
-@rival("AGAE")
-def agae(task: Task) -> Clustering:
-    return fitted(AGAE(task.k, random_state=task.seed), task.X)
+for estimator in (DECCS, AutoencoderConsensus, IDEC, SpectralNet, AGAE):
+    rival(estimator.__name__)(partial(with_defaults, estimator))
 
 
 # Compilation, which is not part of a fit
