@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator
@@ -7,9 +9,15 @@ from sklearn.preprocessing import StandardScaler
 from deccs import DECCS
 
 
+def without_numbers(html):
+    """Every diagram has another number in its ids."""
+    return re.sub(r"\d+", "", html)
+
+
 def test_a_fitted_model_shows_its_summary_below_scikit_learn_s_diagram(fitted):
     shown = fitted._repr_html_()
-    assert shown.startswith(BaseEstimator._html_repr(fitted)[:200])
+    diagram = BaseEstimator._html_repr(fitted)
+    assert without_numbers(shown).startswith(without_numbers(diagram)[:200])
     assert f"{fitted.agreement_:.3f} in the best round" in shown
     assert "60, 60, 60" in shown  # the three blobs
     assert fitted._repr_mimebundle_()["text/html"].endswith("</table>")
