@@ -20,10 +20,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from deccs import DECCS, Callback, Network, Pretraining, Rounds
+from deccs.data import rows as rows_module
 from deccs.data.source import ParquetRows
 from deccs.members.running import MemberWarning
 from deccs.rounds.algorithm import FULL
 from deccs.scores import nmi
+from tests.helpers.images import blots
 
 pytestmark = pytest.mark.usefixtures("quick_classifiers")
 
@@ -332,6 +334,23 @@ def test_images_are_flattened(small):
     images = clone(model).fit(flat.reshape(60, 4, 4))
     assert_same_fit(model.fit(flat), images, flat, flat.reshape(60, 4, 4))
     assert images.n_features_in_ == 16
+
+
+def test_flat_images_train_like_images(small):
+    flat = blots(60).reshape(60, 64)
+    model = small(n_clusters=2, members=quick_members(2))
+    images = clone(model).fit(flat.reshape(60, 8, 8))
+    assert_same_fit(model.fit(flat), images, flat, flat.reshape(60, 8, 8))
+    said = clone(model).set_params(network__image_shape=(8, 8)).fit(flat)
+    assert_array_equal(said.transform(flat), images.transform(flat))
+    tables = clone(model).set_params(network__image_shape=None).fit(flat)
+    assert not np.array_equal(tables.transform(flat), images.transform(flat))
+
+
+def test_own_modules_are_trained_with_rows_as_they_are(small, monkeypatch):
+    monkeypatch.setattr(rows_module, "move", None)  # nobody calls it
+    own = nn.Linear(64, 2), nn.Linear(2, 64)
+    small(n_clusters=2, members=quick_members(2)).set_params(network=own).fit(blots())
 
 
 @pytest.mark.parametrize(

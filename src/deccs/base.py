@@ -29,6 +29,7 @@ from deccs.checks import (
     settings,
     whole,
 )
+from deccs.data.images import image_shape_of
 from deccs.data.inputs import as_source, output_dtype
 from deccs.data.rows import Rows
 from deccs.data.scaling import Scaler, fit_scaler
@@ -70,8 +71,8 @@ class Fit:
     listeners: Listeners
     checkpoint: Checkpoint
 
-    def rows(self, device: str = "cpu") -> Rows:
-        return Rows(self.source, self.scaler, pick_device(device))
+    def rows(self, device: str = "cpu", image_shape: tuple[int, int] | None = None) -> Rows:
+        return Rows(self.source, self.scaler, pick_device(device), image_shape)
 
 
 @dataclass(eq=False, repr=False)
@@ -245,6 +246,10 @@ class TrainedEmbedder(Embedder):
     device: Annotated[str, instance(str, words="'auto' or the name of a device of torch")] = "auto"
     checkpoint: Annotated[str | PathLike[str] | Checkpoint | None, CHECKPOINT] = None
 
+    def _rows_to_train_on(self, fit: Fit) -> Rows:
+        """The rows the network is trained on."""
+        return fit.rows(self.device)
+
     def _embedded(self, source: RowSource) -> Iterator[np.ndarray]:
         return encode_exactly(self.autoencoder_, source, self.scaler_)
 
@@ -267,6 +272,12 @@ class AutoencoderEmbedder(TrainedEmbedder):
 
     network: Annotated[Network | Autoencoder | tuple[Any, Any] | None, NETWORK] = None
     pretraining: Annotated[Pretraining | None, settings(Pretraining)] = None
+
+    def _rows_to_train_on(self, fit: Fit) -> Rows:
+        network = self.settings_for("network")
+        # Whoever brings modules of their own decides what they are trained with.
+        given = network.image_shape if isinstance(network, Network) else None
+        return fit.rows(self.device, image_shape_of(fit.source, given))
 
     def _start(self, fit: Fit, rows: Rows) -> Start:
         """The pretrained autoencoder the method begins with."""

@@ -157,7 +157,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         members_for(self.n_clusters, self.members, n_points)
 
     def _learn(self, fit: Fit) -> None:
-        rows = fit.rows(self.device)
+        rows = self._rows_to_train_on(fit)
         members = members_for(self.n_clusters, self.members, len(rows))
         start = self._start(fit, rows)
         consensus = best_of_starts(

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+LEAST_SIDE = 8  # pixels: in anything smaller a shift moves half of what is seen
 SMALL_DATA = 2_000  # points: up to here networks are small and steps cost next to nothing
 TINY_NETWORK = 20_000  # parameters: up to here the overhead of a step is larger than its products
 
@@ -44,6 +45,49 @@ def default_layers(n_points: int, n_features: int) -> tuple[int, ...]:
         return 20, 20, n_features
     hidden = (256, 128, 64) if n_points <= SMALL_DATA else (500, 500, 2000, 10)
     return *hidden[:-1], min(hidden[-1], n_features)
+
+
+@auto("Network.image_shape")
+def image_shape_of_rows(rows: np.ndarray) -> tuple[int, int] | None:
+    """Square, at least 8 x 8, if neighboring columns, to the right and below, are alike and others are not.
+
+    "Alike" is a mean correlation at least 0.2 above that of random pairs and of pixels half an image apart: a
+    series cut into lines is smooth along a line, but there half a line is nearer than the next line. And half of
+    the columns or more must span half of the range of all values, as pixels do. No label takes part.
+
+    >>> centers, pixels = np.random.default_rng(0).random((50, 2, 1)) * 8, np.arange(8)
+    >>> x, y = np.exp(-((pixels - centers) ** 2) / 8).transpose(1, 0, 2)         # (50, 8) each
+    >>> blots = (y[:, :, None] * x[:, None, :]).reshape(50, 64)
+    >>> image_shape_of_rows(blots), image_shape_of_rows(np.sort(blots, axis=1)), image_shape_of_rows(x)
+    ((8, 8), None, None)
+    """
+    n_features = rows.shape[1]
+    side = math.isqrt(n_features)
+    if side * side != n_features or side < LEAST_SIDE:
+        return None
+    spans = np.ptp(rows, axis=0)  # (n_features,)
+    varies = spans > 0
+    if not varies.any() or np.median(spans[varies]) < 0.5 * np.ptp(rows):
+        return None
+    deviation = rows.std(axis=0)
+    z = (rows - rows.mean(axis=0)) / np.where(varies & (deviation > 0), deviation, 1.0)
+
+    def alike(first: np.ndarray, second: np.ndarray) -> float:
+        """The mean correlation of pairs of columns that vary."""
+        both = varies[first] & varies[second]
+        products = z[:, first[both]] * z[:, second[both]]
+        return float(products.mean()) if both.any() else 0.0
+
+    columns = np.arange(n_features).reshape(side, side)
+    half = side // 2
+    near = min(alike(columns[:, :-1], columns[:, 1:]), alike(columns[:-1], columns[1:]))
+    shuffled = np.random.default_rng(0).permutation(n_features).reshape(side, side)
+    far = max(
+        alike(columns, shuffled),
+        alike(columns[:, :-half], columns[:, half:]),
+        alike(columns[:-half], columns[half:]),
+    )
+    return (side, side) if near >= far + 0.2 else None
 
 
 @auto("RandomProjectionEM.n_components", "RandomProjectionFCM.n_components")

@@ -15,7 +15,9 @@ from deccs.checks import (
     NONE,
     WIDTHS,
     Parameters,
+    Rule,
     instance,
+    is_widths,
     number,
     one_of,
     share,
@@ -23,6 +25,7 @@ from deccs.checks import (
 )
 from deccs.storage.values import register
 
+HEIGHT_AND_WIDTH = Rule("(height, width)", lambda value: is_widths(value) and len(value) == 2)
 COUNT_OR_SHARE = AUTO | share(one=True) | whole(at_least=2)
 
 
@@ -37,10 +40,15 @@ class Network(Parameters):
         from the size of the data, see :func:`deccs.rules.default_layers`.
     dropout : float, default=0
         Share of the units that are left out in each step of training.
+    image_shape : (height, width), "auto" or None
+        Images train with small random shifts, turns and scalings. "auto": rows of an array
+        (n, height, width), and flat rows that look like images, see
+        :func:`deccs.rules.image_shape_of_rows`. None: rows are no images.
     """
 
     layers: Annotated[Sequence[int] | str, AUTO | WIDTHS] = "auto"
     dropout: Annotated[float, share(zero=True)] = 0.0
+    image_shape: Annotated[Sequence[int] | str | None, AUTO | HEIGHT_AND_WIDTH | NONE] = "auto"
 
 
 @dataclass(repr=False, kw_only=True)

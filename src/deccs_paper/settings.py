@@ -100,7 +100,7 @@ def estimator_for(
     model = DECCS(
         paper.k,
         members=paper_members(name, copies),
-        network=Network(layers=paper.layers),
+        network=Network(layers=paper.layers, image_shape=None),
         rounds=Rounds(lambda_cons=paper.lambda_cons),
         scale=paper.scale,
         random_state=random_state,
@@ -139,7 +139,7 @@ def deep_for(
     paper = settings_of(name)
     model = estimator(paper.k, scale=paper.scale, random_state=random_state)
     if "network" in model.get_params(deep=False):
-        model.set_params(network=Network(layers=paper.layers))
+        model.set_params(network=Network(layers=paper.layers, image_shape=None))
     return model.set_params(**changes)
 
 

@@ -32,6 +32,7 @@ from deccs.rules import default_sample_size
 from deccs.scores import nmi
 from deccs.storage import FolderCheckpoint
 from deccs.training.pretraining import pretrain
+from tests.helpers.images import blots
 
 pytestmark = pytest.mark.usefixtures("quick_classifiers")
 
@@ -605,3 +606,31 @@ def test_rings_with_one_center_are_merged_by_cons_alone_and_parted_with_ce(seed)
             assert nmi(y, KMeans(2, n_init=10, random_state=0).fit_predict(Z)) > 0.95
     assert gaps[1.0] > 1  # in units of the first embedding
     assert gaps[0.0] < 0.1
+
+
+def test_an_update_moves_images_and_keeps_their_labels(monkeypatch):
+    """Every batch holds moved images; labels, centers and held-out rows are those of the images themselves."""
+    source = source_of(blots(120).reshape(120, 64))
+    rows = Rows(source, fit_scaler(source), image_shape=(8, 8))
+    torch.manual_seed(0)
+    autoencoder = Autoencoder.feed_forward(64, (12, 4))
+    left = np.arange(120) % 2  # the side of the blot
+    seen = []
+
+    def watch(self, autoencoder, classifiers, x, y, centers):
+        seen.append((x, y, centers))
+        return plain(self, autoencoder, classifiers, x, y, centers)
+
+    plain = objective.Objective.gradients
+    monkeypatch.setattr(objective.Objective, "gradients", watch)
+    how = settings(n_rounds=1, n_steps=5, sample_size=60, batch_size=20)
+    learn_consensus(autoencoder, rows, [("a", left), ("b", left)], how, 0)
+    assert len(seen) == 5
+    table = rows[slice(0, 120)]
+    for x, y, _ in seen:
+        assert x.shape == (40, 64) and y.shape == (20, 2)
+        assert (x[:, None] != table[None]).any(2).all()  # none is an image as it was
+        lit = x[:20].view(-1, 8, 8).clamp(min=0).sum(1)  # (batch, 8) light by column of the image
+        is_left = lit[:, :4].sum(1) > lit[:, 4:].sum(1)
+        names = {(bool(side), int(label)) for side, label in zip(is_left, y[:, 0], strict=True)}
+        assert len(names) == 2  # the label still says the side

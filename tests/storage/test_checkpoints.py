@@ -18,6 +18,7 @@ import deccs
 from deccs import DECCS, Callback, Network, Pretraining, Rounds
 from deccs.storage import CheckpointError, ModelFileError, checkpoints
 from deccs.storage.checkpoints import FolderCheckpoint, as_fact, fingerprint
+from tests.helpers.images import blots
 
 pytestmark = pytest.mark.usefixtures("quick_classifiers")
 MEMBERS = [("km", KMeans(3, n_init=2)), ("gm", GaussianMixture(3)), ("five", KMeans(5, n_init=2))]
@@ -144,6 +145,18 @@ def test_stopped_at_any_epoch_or_round_it_goes_on(name, blobs, tmp_path, at_ever
         found = new(**settings, checkpoint=folder).fit(blobs.X)
     assert_same_bits(found, straight)
     assert not folder.exists()
+
+
+def test_images_are_moved_alike_after_a_break(tmp_path, at_every_epoch):
+    X = blots()
+    straight = new(n_clusters=2).fit(X)
+    for after in (2, 4, 7):  # amid the six epochs, and after the first round
+        with pytest.raises(Stop):
+            new(n_clusters=2, callbacks=[Stopper(after)], checkpoint=tmp_path / "c").fit(X)
+        found = new(n_clusters=2, checkpoint=tmp_path / "c").fit(X)
+        assert_same_bits(found, straight)
+    with pytest.raises(AssertionError):
+        assert_same_bits(new(n_clusters=2, network__image_shape=None).fit(X), straight)
 
 
 def test_what_is_done_is_not_done_again(blobs, tmp_path, at_every_epoch):

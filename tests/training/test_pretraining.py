@@ -25,6 +25,7 @@ from deccs.training.pretraining import (
 )
 from deccs.training.search import search_pretraining, with_choice
 from deccs.training.start import starting_autoencoder
+from tests.helpers.images import blots
 
 SHORT = Pretraining(n_epochs=20, batch_size=16, learning_rate=1e-2, held_out=0.2)
 
@@ -254,3 +255,22 @@ def test_one_vector_of_parameters_is_optimized_like_many():
         torch.testing.assert_close(one, many, rtol=1e-4, atol=1e-5)
     places = {parameter.untyped_storage().data_ptr() for parameter in ours.parameters()}
     assert len(places) == 8  # apart again
+
+
+def test_images_are_learned_moved(monkeypatch):
+    """The network is to reconstruct the moved image itself, from its noisy copy."""
+    source = source_of(blots(40).reshape(40, 64))
+    rows = Rows(source, fit_scaler(source), image_shape=(8, 8))
+    seen = []
+
+    def watch(encoder, decoder, noisy, x):
+        seen.append((noisy, x))
+        return reconstruction_gradients(encoder, decoder, noisy, x)
+
+    monkeypatch.setattr(module, "reconstruction_gradients", watch)
+    pretrain(Autoencoder.feed_forward(64, (8, 2)), rows, short(n_epochs=2, input_noise=0.2), 0)
+    table = rows[slice(0, 40)]
+    for noisy, x in seen:
+        kept = noisy != 0
+        assert torch.equal(noisy[kept], x[kept]) and 0.7 < kept.float().mean() < 0.9
+        assert (x[:, None] != table[None]).any(2).all()

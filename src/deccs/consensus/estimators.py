@@ -221,7 +221,7 @@ class AutoencoderConsensus(ConsensusClustering, AutoencoderEmbedder):
     }
 
     def _prepare(self, fit: Fit) -> None:
-        self.autoencoder_ = self._start(fit, fit.rows(self.device)).autoencoder.cpu().eval()
+        self.autoencoder_ = self._start(fit, self._rows_to_train_on(fit)).autoencoder.cpu().eval()
 
     def _embedded(self, source: RowSource) -> Iterator[np.ndarray]:
         return AutoencoderEmbedder._embedded(self, source)

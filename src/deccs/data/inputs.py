@@ -14,19 +14,21 @@ from deccs.data.source import ArrayRows, RowSource, source_of
 
 def as_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
     """Check X and make it a source of rows. Images (n, h, w) are flattened; nothing is copied in vain."""
+    image_shape: tuple[int, int] | None = None
     if isinstance(X, ArrayRows):
-        X = X.X
+        X, image_shape = X.X, X.image_shape
     if isinstance(X, RowSource):
         return checked_source(estimator, X, reset=reset)
     if isinstance(X, torch.Tensor):
         X = X.detach().cpu().numpy()
     if hasattr(X, "ndim") and not sp.issparse(X) and X.ndim > 2:
+        image_shape = (int(X.shape[1]), int(X.shape[2])) if X.ndim == 3 else None
         X = X.reshape(len(X), -1)
     least = 2 if reset else 1
     table = validate_data(
         estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_min_samples=least
     )
-    return source_of(table)
+    return source_of(table, image_shape)
 
 
 def checked_source(estimator: Any, source: RowSource, *, reset: bool) -> RowSource:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from deccs.data.augment import draw_small_motion, move
 from deccs.data.scaling import Scaler
 from deccs.data.source import ArrayRows, RowSource, each_block
 
@@ -13,14 +14,20 @@ class Rows:
     """``rows[index]`` gives scaled float32 rows as a tensor.
 
     An array in memory is scaled once. Any other source is read batch by batch, so that data larger
-    than memory can be clustered.
+    than memory can be clustered. Rows that are images have an ``image_shape`` (height, width), and
+    ``rows.moved(index, generator)`` gives them as training should see them.
     """
 
     def __init__(
-        self, source: RowSource, scaler: Scaler, device: str | torch.device = "cpu"
+        self,
+        source: RowSource,
+        scaler: Scaler,
+        device: str | torch.device = "cpu",
+        image_shape: tuple[int, int] | None = None,
     ) -> None:
         self.source, self.scaler, self.device = source, scaler, torch.device(device)
         self.n_rows, self.n_features = source.shape
+        self.image_shape = image_shape
         self._table: torch.Tensor | None = None
         if type(source) is ArrayRows:
             table = torch.empty((self.n_rows, self.n_features), dtype=torch.float32)
@@ -36,3 +43,31 @@ class Rows:
             return self._table[index]
         block = self.source.read(index if isinstance(index, slice) else index.cpu().numpy())
         return torch.from_numpy(self.scaler(block).astype(np.float32)).to(self.device)
+
+    def moved(self, index: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """Images shifted, turned and scaled a little, each at random; other rows as they are.
+
+        Nothing is drawn from the generator where rows are no images.
+        """
+        rows = self[index]  # (batch, n_features)
+        if self.image_shape is None:
+            return rows
+        # A pixel can only go to another column where all columns have one scale.
+        pixels = self._unscaled(rows).view(-1, 1, *self.image_shape)
+        moved = move(pixels, draw_small_motion(len(rows), generator)).flatten(1)
+        return self._scaled(moved)
+
+    def _unscaled(self, rows: torch.Tensor) -> torch.Tensor:
+        if self.scaler.kind != "columns":
+            return rows
+        return torch.addcmul(
+            self._column(self.scaler.mean), rows, self._column(self.scaler.deviation)
+        )
+
+    def _scaled(self, rows: torch.Tensor) -> torch.Tensor:
+        if self.scaler.kind != "columns":
+            return rows
+        return (rows - self._column(self.scaler.mean)) / self._column(self.scaler.deviation)
+
+    def _column(self, values: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(values).float().to(self.device)

@@ -34,10 +34,10 @@ class RowSource(Protocol):
 
 
 class ArrayRows:
-    """An array of numbers in memory."""
+    """An array of numbers in memory. ``image_shape`` is known if it was handed in as (n, height, width)."""
 
-    def __init__(self, X: Any) -> None:
-        self.X = X
+    def __init__(self, X: Any, image_shape: tuple[int, int] | None = None) -> None:
+        self.X, self.image_shape = X, image_shape
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -130,13 +130,13 @@ class ParquetRows:
         return np.column_stack(columns)
 
 
-def source_of(X: Any) -> RowSource:
+def source_of(X: Any, image_shape: tuple[int, int] | None = None) -> RowSource:
     """What reads the rows of X; a source is returned as it is."""
     if isinstance(X, RowSource):
         return X
     if sp.issparse(X):
         return SparseRows(X)
-    return MemmapRows(X) if is_memory_map(X) else ArrayRows(X)
+    return (MemmapRows if is_memory_map(X) else ArrayRows)(X, image_shape)
 
 
 def is_memory_map(X: Any) -> bool:

@@ -59,7 +59,7 @@ class TrainedMethod(DeepClustering, TrainedEmbedder):
     learning_rate: Annotated[float | str, AUTO | number(above=0)] = "auto"
 
     def _learn(self, fit: Fit) -> None:
-        rows = fit.rows(self.device)
+        rows = self._rows_to_train_on(fit)
         autoencoder = self._network(fit, rows)
         name = type(self).__name__
         with torch_seeded(fit.root, name), threads_for(autoencoder, self.batch_size):

@@ -18,8 +18,8 @@ from torch.optim.lr_scheduler import LRScheduler, OneCycleLR
 
 from deccs.base import Fit
 from deccs.checks import AUTO, NONE, Rule, instance, is_widths, number, whole
+from deccs.data.augment import draw_motion, move
 from deccs.data.rows import Rows
-from deccs.deep.augment import draw_motion, move
 from deccs.deep.base import TrainedMethod, batches_of, first_centers, squared_distances
 from deccs.network.autoencoder import Autoencoder, encode
 from deccs.rules import default_image_shape

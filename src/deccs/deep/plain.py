@@ -115,7 +115,7 @@ class AutoencoderClustering(DeepClustering, AutoencoderEmbedder, method="AE+k-me
             loss = float(np.square(Z - centers).sum(axis=1).mean())
             fit.listeners.tell("on_progress", Progress("AutoencoderClustering", step, 1, loss))
 
-        self.autoencoder_ = self._start(fit, fit.rows(self.device)).autoencoder.cpu().eval()
+        self.autoencoder_ = self._start(fit, self._rows_to_train_on(fit)).autoencoder.cpu().eval()
         generator = generator_for(fit.root, "sample")
         self.sample_ = draw_rows(fit.source.shape[0], int(self.sample_size), generator).numpy()
         sample = source_of(fit.source.read(self.sample_))

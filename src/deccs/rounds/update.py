@@ -99,10 +99,12 @@ class Update(Learner):
 
     def gradients(self, step: int) -> torch.Tensor:
         batch = next(self.batches)
-        x = self.rows[self.train.sample[batch]]  # (batch, n_features)
+        index = self.train.sample[batch]  # (batch,)
         y = self.train.labels[batch]  # (batch, n_members)
         if self.uses_unclustered:
-            x = torch.cat([x, self.rows[next(self.other_batches)]])  # (2 batch, n_features)
+            index = torch.cat([index, next(self.other_batches).to(index.device)])  # (2 batch,)
+        # A moved image keeps the labels of the image itself: the members have seen no other.
+        x = self.rows.moved(index, self.batches.generator)  # (2 batch, n_features)
         self.centers, terms = self.objective.gradients(
             self.autoencoder, self.classifiers, x, y, self.centers
         )

@@ -159,8 +159,8 @@ class Reconstruction(Learner):
         return (self.network(seen)[1] - x).square().mean()
 
     def _batch(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Rows with and without noise, (batch, n_features) each."""
-        x = self.rows[next(self.batches)]
+        """Rows, moved if they are images, with and without noise: (batch, n_features) each."""
+        x = self.rows.moved(next(self.batches), self.batches.generator)
         if not self.noise:
             return x, x
         kept = torch.rand(x.shape, generator=self.batches.generator) >= self.noise
