@@ -27,3 +27,8 @@ def normalized_cut(graph: sp.csr_array, labels: np.ndarray) -> float:
     cut = np.bincount(labels[ends.row], leaves, minlength=n_clusters)
     used = volume > 0
     return float((cut[used] / volume[used]).mean())
+
+
+def nearest_neighbors(X, n_neighbors):
+    from sklearn.neighbors import NearestNeighbors
+    return NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors(X)
