@@ -105,12 +105,12 @@ def meta_start(centers, n_dimensions, rng):
 SLOTS = 64
 
 
-def layout(Y, graph, seed, n_epochs, per_epoch=5, plan='a5a', cap=0):
+def layout(Y, graph, seed, n_epochs, per_epoch=5, plan='a5a', cap=0, react=0, mix=1, alpha=1.0):
     """Y (n, d) start."""
     rng = np.random.default_rng(seed)
     n, d = Y.shape
     Y = np.ascontiguousarray(Y.T, dtype=np.float32)  # (d, n)
-    graph = sp.csr_array(graph)
+    graph = sp.csr_array(graph, copy=True)
     graph.data[graph.data < graph.data.max() / n_epochs] = 0
     graph.eliminate_zeros()
     degree = np.diff(graph.indptr)
@@ -119,18 +119,22 @@ def layout(Y, graph, seed, n_epochs, per_epoch=5, plan='a5a', cap=0):
     ends = (ends - np.repeat(before, degree)) / np.repeat(np.add.reduceat(graph.data, graph.indptr[:-1]), degree)
     ends[graph.indptr[1:] - 1] = 1.0
     n_steps = n_epochs * per_epoch
+    mass = np.asarray(graph.sum(axis=1)).ravel()
     slot = SLOTS
     f = np.float32
     def attract(rate):
-        nonlocal slot, table
+        nonlocal slot, table, shares
         if slot == SLOTS:
             slot = 0
             u = np.repeat(rng.random(n), degree)
             upto = np.floor(ends * SLOTS + u).astype(np.int64)
             counts = np.diff(upto, prepend=0)
             counts[graph.indptr[:-1]] = upto[graph.indptr[:-1]]
-            table = np.repeat(graph.indices, counts).reshape(n, SLOTS).T[rng.permutation(SLOTS)].copy()
-        difference = Y.take(table[slot], axis=1)
+            table = np.repeat(graph.indices, counts).reshape(n, SLOTS)
+            table = (rng.permuted(table, axis=1).T if mix else table.T[rng.permutation(SLOTS)]).copy()
+            shares = np.minimum(1, mass / mass[table]).astype(f) if react == 2 else np.ones((SLOTS, n), f)
+        tails = table[slot]
+        difference = Y.take(tails, axis=1)
         slot += 1
         difference -= Y
         d2 = np.einsum("dn,dn->n", difference, difference)
@@ -141,8 +145,15 @@ def layout(Y, graph, seed, n_epochs, per_epoch=5, plan='a5a', cap=0):
         p *= f(A); p += f(1); p *= d2
         c /= p
         difference *= c
+        if react:
+            share = shares[slot - 1]
+            back = 2 - share if react == 2 else np.ones(n, f)
+            for row in difference:
+                r = np.bincount(tails, row * share, minlength=n)
+                row *= back
+                row -= r
         return difference
-    table = None
+    table = shares = None
     def repel(rate, m):
         others = rng.integers(n, size=(m, n), dtype=np.int32)
         difference = Y.take(others, axis=1)
@@ -158,7 +169,7 @@ def layout(Y, graph, seed, n_epochs, per_epoch=5, plan='a5a', cap=0):
         move *= f(rate)
         return move
     for step in range(n_steps):
-        rate = 1 - step / n_steps
+        rate = alpha * (1 - step / n_steps)
         for c in plan:
             if c == "a":
                 Y += attract(rate)
