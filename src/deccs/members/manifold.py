@@ -86,8 +86,9 @@ def memberships(distances: np.ndarray, others: np.ndarray) -> np.ndarray:
     rho is the distance of the nearest other point that is no duplicate. sigma, the point's own
     scale, is such that its memberships add up to log2(k).
 
-    >>> memberships(np.array([[0.0, 1, 2, 3]]), np.array([[False, True, True, True]])).sum()  # log2(4)
-    2.0
+    >>> weights = memberships(np.array([[0.0, 1, 2, 3]]), np.array([[False, True, True, True]]))
+    >>> weights.round(3), round(float(weights.sum()), 6)  # log2(4)
+    (array([[0.   , 1.   , 0.618, 0.382]]), 2.0)
     """
     target = np.log2(distances.shape[1])
     distances = np.where(others, distances, np.inf)
