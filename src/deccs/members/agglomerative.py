@@ -56,31 +56,47 @@ def ward(X: np.ndarray, n_clusters: int) -> np.ndarray:
     centers and sizes. The remaining clusters are kept at the front of all arrays, so that each step
     is one product.
 
+    The product loses the digits of near-duplicates, so it only names the candidates: the nearest is
+    chosen by differences of coordinates. A chain grows only by a strictly smaller distance and by
+    a cluster that is not in it: whatever rounding does, it ends and no merge is reopened.
+
     >>> ward(np.array([[0.0], [1], [5], [6], [20]]), n_clusters=3)
     array([0, 0, 1, 1, 2])
     """
-    n = len(X)
+    n, n_features = X.shape
     centers, sizes = X.astype(np.float64), np.ones(n)
+    centers -= centers.mean(axis=0)  # a common offset would take digits from every product
     point = np.arange(n)  # any point of each cluster
-    squares = np.square(centers).sum(axis=1)
+    # Lowered by more than rounding adds to a product: distances made of these are lower bounds.
+    lowered = 1 - 8 * (n_features + 4) * np.finfo(np.float64).eps
+    squares = lowered * np.square(centers).sum(axis=1)
     edges, heights = np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1)
-    chain = [0]
+    chain, steps = [0], [np.inf]  # clusters, and the distance of each from the one before it
     for left in range(n, 1, -1):  # remaining clusters
-        chain = chain or [0]
+        if not chain:
+            chain, steps = [0], [np.inf]
         while True:
             tip = chain[-1]
-            distances = squares[:left] - 2 * (centers[:left] @ centers[tip]) + squares[tip]
-            distances *= sizes[:left] * sizes[tip] / (sizes[:left] + sizes[tip])
-            distances[tip] = np.inf
-            if len(chain) > 1 and distances[chain[-2]] <= distances.min():
+            weights = sizes[:left] * sizes[tip] / (sizes[:left] + sizes[tip])
+            bounds = squares[:left] - 2 * (centers[:left] @ centers[tip]) + squares[tip]
+            bounds *= weights
+            bounds[tip] = np.inf
+            guess = bounds.argmin()
+            at_most = weights[guess] * np.square(centers[guess] - centers[tip]).sum()
+            candidates = np.flatnonzero(bounds <= at_most)
+            distances = np.square(centers[candidates] - centers[tip]).sum(axis=1)
+            distances *= weights[candidates]
+            nearest, step = int(candidates[distances.argmin()]), float(distances.min())
+            if step >= steps[-1] or nearest in chain:
                 break
-            chain.append(int(distances.argmin()))
+            chain.append(nearest)
+            steps.append(step)
         a, b = sorted(chain[-2:])
-        edges[n - left], heights[n - left] = (point[a], point[b]), distances[chain[-2]]
-        chain = chain[:-2]
-        centers[a] = (sizes[a] * centers[a] + sizes[b] * centers[b]) / (sizes[a] + sizes[b])
+        edges[n - left], heights[n - left] = (point[a], point[b]), steps[-1]
+        chain, steps = chain[:-2], steps[:-2]
         sizes[a] += sizes[b]
-        squares[a] = centers[a] @ centers[a]
+        centers[a] += (centers[b] - centers[a]) * (sizes[b] / sizes[a])  # equal centers stay as is
+        squares[a] = lowered * (centers[a] @ centers[a])
         last = left - 1  # the last cluster takes the place of b
         for values in (centers, sizes, squares, point):
             values[b] = values[last]
