@@ -90,7 +90,10 @@ def test_parameters_are_a_signature_clone_and_repr():
     [
         ({"limit": "half"}, "limit must be a number, got 'half'"),
         ({"n_clusters": 11}, "n_clusters=11 is more than the number of points, n_samples=10"),
-        ({"scale": "log"}, "scale must be 'auto' or 'global' or 'columns' or None, got 'log'"),
+        (
+            {"scale": "log"},
+            "scale must be 'auto' or 'global' or 'columns' or 'rows' or None, got 'log'",
+        ),
     ],
 )
 def test_parameters_are_checked_at_fit(changes, words):

@@ -44,7 +44,7 @@ from deccs.storage.checkpoints import FitFacts, as_fact
 from deccs.storage.models import ModelFiles
 from deccs.training.start import Start, starting_autoencoder
 
-SCALE = one_of("auto", "global", "columns", None)
+SCALE = one_of("auto", "global", "columns", "rows", None)
 CALLBACKS = NONE | instance(list, tuple, words="a list of callbacks")
 NETWORK = settings(Network) | Rule(
     "an Autoencoder or a pair (encoder, decoder) of torch modules",

@@ -57,9 +57,11 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         How the autoencoder is trained before the rounds.
     rounds : Rounds or None
         The rounds themselves: how many, losses, samples, steps.
-    scale : "auto", "global", "columns" or None
-        "auto": one mean and deviation where all columns share one range (pixels), else one per
-        column; data that already has that scale is left alone.
+    scale : "auto", "global", "columns", "rows" or None
+        "auto": one mean and deviation where all columns share one range (pixels) and for principal
+        components; rows of one length for words, counts that are mostly 0, LSA and normalized
+        embeddings; else one mean and deviation per column. Data that already has one scale is left
+        alone.
     n_jobs : int or None
         Members that run at the same time.
     device : str, default="auto"

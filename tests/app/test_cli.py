@@ -244,7 +244,7 @@ def test_bad_input_is_exit_code_2_and_leaves_nothing(place, tmp_path, words, tol
         ("c.toml", "columns = [1]", "columns must be a list of names, got [1]"),
         ("c.toml", "settings = 3", "settings must be a table"),
         ("c.toml", "overwrite = true", "no option 'overwrite'"),
-        ("c.toml", "scale = 'log'", "--scale must be one of auto, global, columns, none"),
+        ("c.toml", "scale = 'log'", "--scale must be one of auto, global, columns, rows, none"),
         ("c.toml", "settings = {n_step = 3}", "'pretraining.n_steps' or 'rounds.n_steps'?"),
         ("c.toml", "settings = {members = []}", "no setting 'members'"),
         ("c.toml", "settings.pretraining = {n_epoch = 3}", "Did you mean 'pretraining.n_epochs'?"),

@@ -63,6 +63,7 @@ SOME = {  # with other settings than the default, which are stored in another wa
     "fuzzy average": partial(quick, consensus.RandomProjectionFCM, version="average"),
     "mixture": partial(quick, deep.AutoencoderClustering, clusterer=GaussianMixture(3)),
     "ward": partial(quick, deep.AutoencoderClustering, clusterer=AgglomerativeClustering(3)),
+    "rows of one length": partial(quick, deep.AutoencoderClustering, scale="rows"),
     "dropout": partial(quick, deep.IDEC, network=Network(layers=(8, 2), dropout=0.1)),
     "deccs, members of different k": partial(
         quick,

@@ -308,9 +308,10 @@ class FitRequest(Request, command="fit"):
     scale: Annotated[
         str | None,
         Option(
-            "How to scale: auto, global (one scale for all columns, for pixels), columns or none.",
+            "How to scale: auto, global (one scale for all columns, for pixels), columns, rows (to one "
+            "length, for words) or none.",
             default="auto",
-            choices=("auto", "global", "columns", "none"),
+            choices=("auto", "global", "columns", "rows", "none"),
             sets="scale",
         ),
     ] = None
