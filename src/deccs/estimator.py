@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -15,10 +15,17 @@ from sklearn.cluster import KMeans
 from deccs import plots
 from deccs.answer import Answer
 from deccs.base import AutoencoderEmbedder, Fit, SoftClusterer
-from deccs.checks import ANY, N_JOBS, NONE, settings, whole
+from deccs.checks import ANY, AUTO, N_JOBS, NONE, settings, whole
+from deccs.data.rows import Rows
+from deccs.data.source import RowSource, blocks, rows_at_once
+from deccs.events import Progress
 from deccs.labels import align_labels, canonical, majority_map
-from deccs.members.checks import asked_clusters, members_for
-from deccs.members.default import Member
+from deccs.members.checks import Ensemble, asked_clusters, ensemble_for, most_asked
+from deccs.members.choice import Judge, best_of
+from deccs.members.default import Member, ViewMember
+from deccs.members.running import cluster_views
+from deccs.members.views import MANIFOLD, RAW, views_of
+from deccs.network.autoencoder import exact_encoder
 from deccs.notebook import summary_html
 from deccs.rounds.classifiers import (
     Classifiers,
@@ -28,6 +35,7 @@ from deccs.rounds.classifiers import (
     softmax,
     split_sample,
 )
+from deccs.rounds.look import Look
 from deccs.rounds.records import Consensus, Round
 from deccs.rounds.restarts import best_of_starts
 from deccs.seeds import generator_for, seed_for
@@ -104,7 +112,8 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     n_clusters: Annotated[int | None, whole(at_least=1) | NONE] = field(  # type: ignore[assignment]
         default=8, kw_only=False
     )
-    members: Annotated[Sequence[Member] | None, ANY] = None
+    members: Annotated[Sequence[Member | ViewMember] | None, ANY] = None
+    views: Annotated[str | None, AUTO | NONE] = "auto"
     rounds: Annotated[Rounds | None, settings(Rounds)] = None
     n_jobs: Annotated[int | None, N_JOBS] = None
 
@@ -156,11 +165,17 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
 
     def _check(self, n_points: int) -> None:
         super()._check(n_points)
-        members_for(self.n_clusters, self.members, n_points)
+        self._ensemble(n_points)
+
+    def _ensemble(self, n_points: int) -> Ensemble:
+        views = () if self.views is None else (RAW, MANIFOLD)
+        return ensemble_for(self.n_clusters, self.members, n_points, views)
 
     def _learn(self, fit: Fit) -> None:
         rows = self._rows_to_train_on(fit)
-        members = members_for(self.n_clusters, self.members, len(rows))
+        ensemble = self._ensemble(len(rows))
+        look = self._look(fit, rows, ensemble) if self._has_views else None
+        members = [*ensemble.on_embedding, *(look.members(rows) if look else ())]
         start = self._start(fit, rows)
         consensus = best_of_starts(
             start.autoencoder,
@@ -168,23 +183,46 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             members,
             self.settings_for("rounds"),
             fit.root,
+            judge=look.judge if look else None,
             n_jobs=self.n_jobs,
             listeners=fit.listeners,
             checkpoint=fit.checkpoint,
         )
         self.pretraining_search_ = start.search
-        self._remember(consensus, dict(members), fit.root)
+        self._remember(consensus)
+        if look is None or look.judge.rejects_all(self.rounds_):
+            self._take_labels_of_best_round(dict(members), fit.root)
+        else:
+            self._choose(look)
 
-    def _remember(self, consensus: Consensus, members: dict[str, Any], root: int) -> None:
-        """Learned attributes, among them the classifier the labels come from."""
+    @property
+    def _has_views(self) -> bool:
+        return self.views is not None and self.n_clusters != 1
+
+    def _look(self, fit: Fit, rows: Rows, ensemble: Ensemble) -> Look:
+        """What the members of the views say of a sample, before any training."""
+        n_steps = len(ensemble.on_views) + 1
+        fit.listeners.tell("on_progress", Progress("views", 0, n_steps))
+        n_clusters = self.n_clusters or most_asked(ensemble)
+        views = views_of(rows, n_clusters, fit.root)
+        fit.listeners.tell("on_progress", Progress("views", 1, n_steps))
+        partitions = cluster_views(ensemble.on_views, views, fit.root, n_jobs=self.n_jobs)
+        fit.listeners.tell("on_progress", Progress("views", n_steps, n_steps))
+        return Look(Judge(views, n_clusters), partitions)
+
+    def _remember(self, consensus: Consensus) -> None:
+        """What the rounds have learned."""
         best: Round = consensus.best
         self.autoencoder_, self.classifiers_ = consensus.autoencoder.cpu(), consensus.classifiers
         self.rounds_, self.best_round_ = consensus.rounds, consensus.best_round
         self.n_iter_ = len(consensus.rounds)
         self.agreement_, self.member_names_ = best.agreement, best.member_names
-
         n_found = consensus.classifiers.n_clusters
         self.n_clusters_ = int(self.n_clusters or Counter(n_found).most_common(1)[0][0])
+
+    def _take_labels_of_best_round(self, members: dict[str, Any], root: int) -> None:
+        """The classifier the labels come from, where the best round is that of highest agreement."""
+        best, n_found = self.rounds_[self.best_round_], self.classifiers_.n_clusters
         asked = {
             asked_clusters(members[name], k)
             for name, k in zip(best.member_names, n_found, strict=True)
@@ -193,28 +231,45 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             # The first member that has found them all: a stray cluster may be too small to count.
             member = n_found.index(self.n_clusters_)
             self.label_source_ = best.member_names[member]
-            self.label_classifier_ = only_member(consensus.classifiers, member)
+            self.label_classifier_ = only_member(self.classifiers_, member)
         else:
             # Members of different k: k-means with the wanted one on the consensus representation,
             # and a classifier of its own to carry it to all other points (Section IV-E).
             self.label_source_ = "kmeans on the consensus representation"
             self.label_classifier_ = self._kmeans_classifier(torch.from_numpy(best.Z), root)
-        self._match_clusters(best.Z.astype(np.float64))
-
-    def _match_clusters(self, Z: np.ndarray) -> None:
-        """Which of the result's clusters each cluster of a member corresponds to."""
+        Z = best.Z.astype(np.float64)
         labels = logits(self.label_classifier_, Z)[:, 0].argmax(1)  # (n_sample,)
-        member_labels = logits(self.classifiers_, Z).argmax(2).T  # (n_members, n_sample)
-        widest = self.classifiers_.weight.shape[1]
+        self._match_clusters(labels, logits(self.classifiers_, Z).argmax(2).T)
+
+    def _choose(self, look: Look) -> None:
+        """The result: of all rounds, of the views and of their consensus, what the judge prefers."""
+        self.candidates_ = look.candidates(self.rounds_)
+        chosen = best_of(self.candidates_)
+        best = self.rounds_[self.best_round_]
+        self.label_source_ = chosen.name
+        self.label_classifier_ = None
+        if chosen.name == best.name:
+            self.label_classifier_ = only_member(self.classifiers_, int(best.cuts.argmin()))
+        self.seen_ = look.seen(chosen.labels)
+        by_member = dict(zip(best.member_names, best.judged, strict=True))
+        by_member |= dict(zip(look.partitions.names, look.partitions.labels, strict=True))
+        self._match_clusters(chosen.labels, np.stack([by_member[name] for name in best.member_names]))
+
+    def _match_clusters(self, labels: np.ndarray, partitions: np.ndarray) -> None:
+        """Which of the result's clusters each cluster of a member corresponds to.
+
+        labels is (n,), partitions (n_members, n).
+        """
+        widest = max(self.classifiers_.weight.shape[1], int(partitions.max()) + 1)
         clusters, nothing = np.arange(widest), np.full(widest, -1)
         self._cluster_names = [
             align_labels(np.concatenate([partition, clusters]), np.concatenate([labels, nothing]))[
                 -widest:
             ]
-            for partition in member_labels
+            for partition in partitions
         ]
         self._cluster_map = np.stack(
-            [majority_map(partition, labels, widest) for partition in member_labels]
+            [majority_map(partition, labels, widest) for partition in partitions]
         )
 
     def _kmeans_classifier(self, Z: torch.Tensor, root: int) -> Classifiers:
@@ -224,19 +279,55 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         labels = torch.from_numpy(partition.T.copy())
         return classify(Z, labels, train_on, held_out, generator_for(root, "labels"))
 
-    def _answer(self, Z: np.ndarray) -> Answer:
-        of_labels = logits(self.label_classifier_, Z)[:, 0]  # (n, n_clusters)
-        labels = of_labels.argmax(1)  # (n,)
-        by_member = logits(self.classifiers_, Z)  # (n, n_members, widest)
+    def _answers(self, source: RowSource) -> Iterator[Answer]:
+        if getattr(self, "seen_", None) is None:
+            yield from super()._answers(source)
+            return
+        n_rows, n_features = source.shape
+        encoder = exact_encoder(self.autoencoder_)
+        for place in blocks(n_rows, rows_at_once(n_features) // 4):
+            scaled = self.scaler_(source.read(place))
+            yield self._answer(encoder(scaled), self.seen_.places(scaled))
+
+    def _answer(self, Z: np.ndarray, places: np.ndarray | None = None) -> Answer:
+        """The answer for represented points; ``places`` are their nearest rows in the views."""
+        by_member = softmax(logits(self.classifiers_, Z))  # (n, n_members, widest)
+        member_labels = by_member.argmax(2).T  # (n_members, n)
+        if self.label_classifier_ is not None:
+            of_labels = logits(self.label_classifier_, Z)[:, 0]  # (n, n_clusters)
+            labels, probabilities = of_labels.argmax(1), softmax(of_labels)
+        else:
+            labels, probabilities = self.seen_.labels[places], None
+        # How sure each member is of the clusters that belong to the label: (n, n_members)
         belongs = self._cluster_map[None] == labels[:, None, None]  # (n, n_members, widest)
-        names = zip(self._cluster_names, by_member.argmax(2).T, strict=True)
+        support = (by_member * belongs[:, :, : by_member.shape[2]]).sum(2)
+        if places is not None:
+            for member, name in enumerate(self.member_names_):
+                if name in self.seen_.names:
+                    said = self.seen_.partition(name)[places]
+                    member_labels[member] = said
+                    support[:, member] = self._cluster_map[member][said] == labels
+        if probabilities is None:
+            probabilities = self._votes(member_labels, labels)
+        names = zip(self._cluster_names, member_labels, strict=True)
         return Answer(
             Z=Z,
             labels=labels,
-            probabilities=softmax(of_labels),
-            confidence=(softmax(by_member) * belongs).sum(2).mean(1),
+            probabilities=probabilities,
+            confidence=support.mean(1),
             members=np.stack([numbers[partition] for numbers, partition in names]),
         )
+
+    def _votes(self, member_labels: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """(n, n_clusters): half for the label itself, half for what the members say."""
+        votes = np.zeros((len(labels), self.n_clusters_))
+        rows = np.arange(len(labels))
+        votes[rows, labels] = 0.5
+        for numbers, partition in zip(self._cluster_map, member_labels, strict=True):
+            said = numbers[partition]
+            known = said >= 0
+            votes[rows[known], said[known]] += 0.5 / len(member_labels)
+        return votes / votes.sum(axis=1, keepdims=True)
 
     def _facts_of_version_1(self, facts: Mapping[str, str]) -> dict[str, str]:
         names = {**facts, "method": "DECCS"}

@@ -38,6 +38,10 @@ class Rows:
     def __len__(self) -> int:
         return self.n_rows
 
+    def scaled(self, index: slice | np.ndarray) -> np.ndarray:
+        """Scaled rows in double precision: (n, n_features)."""
+        return self.scaler(self.source.read(index))
+
     def __getitem__(self, index: torch.Tensor | slice) -> torch.Tensor:
         if self._table is not None:
             return self._table[index]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from deccs.labels import as_labeling
-from deccs.members.default import Member, default_members
+from deccs.members.default import Member, ViewMember, default_members, default_view_members
+from deccs.members.views import EMBEDDING, VIEWS
 
 
 def is_labeling(member: Any) -> bool:
@@ -22,6 +25,70 @@ def asked_clusters(member: Any, n_found: int) -> int:
         if isinstance(getattr(member, name, None), int | np.integer):
             return int(getattr(member, name))
     return n_found
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Who clusters what."""
+
+    on_embedding: list[Member]  # asked in every round
+    on_views: list[ViewMember]  # asked once: what they see does not change
+
+
+def ensemble_for(
+    n_clusters: int | None,
+    members: Sequence[Member | ViewMember] | None,
+    n_points: int,
+    views: Sequence[str] = (),
+) -> Ensemble:
+    """The user's members, checked; the default members for ``n_clusters`` if there are none.
+
+    ``views`` are those of the default members beside the embedding.
+    """
+    if members is None:
+        on_embedding = members_for(n_clusters, None, n_points)
+        return Ensemble(on_embedding, default_view_members(max(2, int(n_clusters or 2)), views))
+    triples = [as_triple(member) for member in members]
+    checked = check_members([triple[:2] for triple in triples], n_points)
+    pairs: list[Member] = []
+    on_views: list[ViewMember] = []
+    for (name, member), (_, _, view) in zip(checked, triples, strict=True):
+        if view == EMBEDDING or is_labeling(member):
+            pairs.append((name, member))
+        else:
+            on_views.append((name, member, view))
+    return Ensemble(pairs, on_views)
+
+
+def most_asked(ensemble: Ensemble) -> int:
+    """The number of clusters most members were asked for, 2 at least."""
+    clusterers = [member for _, member, *_ in (*ensemble.on_embedding, *ensemble.on_views)]
+    asked = [
+        asked_clusters(member, 0) or len(np.unique(member[member >= 0]))
+        for member in clusterers
+        if is_labeling(member) or asked_clusters(member, 0)
+    ]
+    return max(2, Counter(asked).most_common(1)[0][0] if asked else 2)
+
+
+def as_triple(member: Any) -> tuple[Any, Any, str]:
+    """A pair clusters the embedding; a third part names another view.
+
+    >>> as_triple(("a", "A")), as_triple(("b", "B", "raw"))
+    (('a', 'A', 'embedding'), ('b', 'B', 'raw'))
+    """
+    if not isinstance(member, tuple | list) or len(member) != 3:
+        return (*member, EMBEDDING) if is_pair(member) else (member, None, EMBEDDING)
+    if member[2] not in VIEWS:
+        raise ValueError(
+            f"Member {member[0]!r} is to cluster the view {member[2]!r}, but there are only "
+            f"{', '.join(VIEWS)}."
+        )
+    return tuple(member)  # type: ignore[return-value]
+
+
+def is_pair(member: Any) -> bool:
+    return isinstance(member, tuple | list) and len(member) == 2 and isinstance(member[0], str)
 
 
 def members_for(
@@ -40,10 +107,7 @@ def members_for(
 
 def check_members(members: Sequence[Member], n_points: int) -> list[Member]:
     """Pairs (name, clusterer or labels), at least two, no name twice."""
-    if isinstance(members, str) or not all(
-        isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)
-        for pair in members
-    ):
+    if isinstance(members, str) or not all(is_pair(pair) for pair in members):
         raise ValueError(
             "members must be a list of pairs like ('kmeans', KMeans(10)): a name, and an object with "
             f"fit_predict or an array with one label per point. Got {members!r}."

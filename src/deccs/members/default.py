@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sklearn.cluster import HDBSCAN, Birch, BisectingKMeans, KMeans
 from sklearn.mixture import GaussianMixture
 
 from deccs.members.agglomerative import Agglomerative
+from deccs.members.genie import Genie
 from deccs.members.spectral import NeighborSpectral
 
 Member = tuple[str, Any]  # (name, any object with fit_predict) or (name, labels of all points)
+ViewMember = tuple[str, Any, str]  # ... and the view it clusters, see deccs.members.views
 MakeMember = Callable[[int], Any]  # from the number of clusters
 
 MEMBERS: dict[str, MakeMember] = {}  # by name, filled by the functions below
 DEFAULT_MEMBERS = ("kmeans", "spectral", "agglomerative", "mixture")
+VIEW_MEMBERS = (*DEFAULT_MEMBERS, "genie")  # on the raw data and on its manifold
 
 
 def member(name: str) -> Callable[[MakeMember], MakeMember]:
@@ -36,6 +39,15 @@ def default_members(n_clusters: int) -> list[Member]:
     return [(name, MEMBERS[name](n_clusters)) for name in DEFAULT_MEMBERS]
 
 
+def default_view_members(n_clusters: int, views: Sequence[str]) -> list[ViewMember]:
+    """Each member of ``VIEW_MEMBERS`` on each of the views."""
+    return [
+        (f"{view} {name}", MEMBERS[name](n_clusters), view)
+        for view in views
+        for name in VIEW_MEMBERS
+    ]
+
+
 @member("kmeans")
 def kmeans(n_clusters: int) -> KMeans:
     return KMeans(n_clusters, n_init=10)
@@ -54,6 +66,11 @@ def agglomerative(n_clusters: int) -> Agglomerative:
 @member("mixture")
 def mixture(n_clusters: int) -> GaussianMixture:
     return GaussianMixture(n_clusters, covariance_type="full", reg_covar=1e-5, n_init=3)
+
+
+@member("genie")
+def genie(n_clusters: int) -> Genie:
+    return Genie(n_clusters)
 
 
 @member("bisecting")

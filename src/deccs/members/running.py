@@ -13,7 +13,8 @@ from sklearn.base import clone
 
 from deccs.labels import NOISE, align_labels, canonical
 from deccs.members.checks import is_labeling
-from deccs.members.default import Member
+from deccs.members.default import Member, ViewMember
+from deccs.members.views import Views
 from deccs.rules import smallest_cluster
 from deccs.seeds import reproducible_threads, seed_for
 
@@ -66,9 +67,7 @@ def cluster(
     sets. A member that fails or finds fewer than two clusters is left out with a warning; at least
     two must remain.
     """
-    Z = Z.astype(np.float64)
-    deviation = Z.std(axis=0) if standardize else np.sqrt(Z.var(axis=0).mean(keepdims=True))
-    standard = (Z - Z.mean(axis=0)) / np.where(deviation > 1e-9, deviation, 1)
+    standard = of_one_scale(Z, each_column=standardize)
     answers = Parallel(n_jobs=n_jobs)(
         delayed(ask)(member, standard, sample, seed_for(root, name)) for name, member in members
     )
@@ -91,6 +90,33 @@ def cluster(
             "The warnings above say why. Try other members, fewer clusters or a larger sample."
         )
     return Partitions(tuple(names), np.stack(partitions))
+
+
+def cluster_views(
+    members: Sequence[ViewMember], views: Views, root: int, *, n_jobs: int | None = None
+) -> Partitions:
+    """Let members cluster the sample of the views. One that fails is left out with a warning."""
+    scaled = {view: of_one_scale(views.view(view)) for view in {view for _, _, view in members}}
+    answers = Parallel(n_jobs=n_jobs)(
+        delayed(ask)(member, scaled[view], views.sample, seed_for(root, view, name))
+        for name, member, view in members
+    )
+    names, partitions = [], []
+    for (name, _, _), (answer, complaint) in zip(members, answers, strict=True):
+        if answer is None:
+            warnings.warn(f"Member {name!r} is left out: {complaint}.", MemberWarning, stacklevel=2)
+        else:
+            names.append(name)
+            partitions.append(canonical(answer))
+    labels = np.stack(partitions) if partitions else np.empty((0, len(views.sample)), dtype=int)
+    return Partitions(tuple(names), labels)
+
+
+def of_one_scale(Z: np.ndarray, each_column: bool = False) -> np.ndarray:
+    """Centered, and divided by one deviation, or by that of each column: (n, d) -> (n, d)."""
+    Z = Z.astype(np.float64)
+    deviation = Z.std(axis=0) if each_column else np.sqrt(Z.var(axis=0).mean(keepdims=True))
+    return np.asarray((Z - Z.mean(axis=0)) / np.where(deviation > 1e-9, deviation, 1))
 
 
 def fresh_copy(member: Any, seed: int) -> Any:

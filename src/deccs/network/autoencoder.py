@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,8 +88,20 @@ def encode_exactly(
     A float32 matrix product gives a row another last digit in another batch. A point that is
     predicted alone must get what it got among thousands, so public results are computed like this.
     """
-    # A copy, since other threads may be predicting too; on the CPU, since not every device has doubles.
-    encoder = copy.deepcopy(autoencoder.encoder).cpu().double().eval()
+    encode_block = exact_encoder(autoencoder)
     n_rows, n_features = source.shape
     for place in blocks(n_rows, rows_at_once(n_features) // 4):
-        yield encoder(torch.tensor(scaler(source.read(place)))).numpy()
+        yield encode_block(scaler(source.read(place)))
+
+
+def exact_encoder(autoencoder: Autoencoder) -> Callable[[np.ndarray], np.ndarray]:
+    """(n, n_features) scaled rows -> (n, n_latent), in double precision."""
+    # A copy, since other threads may be predicting too; on the CPU, since not every device has doubles.
+    encoder = copy.deepcopy(autoencoder.encoder).cpu().double().eval()
+
+    @torch.no_grad()
+    def encode_block(scaled: np.ndarray) -> np.ndarray:
+        Z: np.ndarray = encoder(torch.tensor(scaled)).numpy()
+        return Z
+
+    return encode_block

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from deccs.clock import Clock
@@ -17,6 +18,7 @@ from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows, sample_count
 from deccs.events import NOBODY, Listeners
 from deccs.members.agreement import average_agreement, member_weights, pairwise_agreement
+from deccs.members.choice import Judge
 from deccs.members.default import Member
 from deccs.members.running import MemberWarning, TooFewMembers, cluster
 from deccs.network.autoencoder import Autoencoder, encode
@@ -41,6 +43,7 @@ def learn_consensus(
     root: int,
     *,
     start: int = 0,
+    judge: Judge | None = None,
     n_jobs: int | None = None,
     listeners: Listeners = NOBODY,
     checkpoint: Checkpoint = NO_CHECKPOINT,
@@ -61,6 +64,9 @@ def learn_consensus(
                 f"The rounds end before round {number}: {error}", MemberWarning, stacklevel=2
             )
             break
+        if judge is not None:
+            round_ = judged(judge, round_, journal.autoencoder, classifiers, rows)
+            clock.lap("judge")
         journal.keep_if_best(round_, classifiers)
         lambda_cons = journal.lambda_cons or consensus_strength(settings, clustered.Z)
         stable = listeners.stopped or is_stable(journal.rounds, round_, settings.tol)
@@ -123,6 +129,16 @@ def open_round(
         seconds=clock.laps,
     )
     return round_, classifiers, Clustered(sample, Z, labels, train, held_out)
+
+
+@torch.no_grad()
+def judged(
+    judge: Judge, round_: Round, autoencoder: Autoencoder, classifiers: Classifiers, rows: Rows
+) -> Round:
+    """The round with the labels of each member's classifier for the sample of the views, and their cuts."""
+    Z = encode(autoencoder, rows, torch.from_numpy(judge.views.sample))  # (n_viewed, n_latent)
+    partitions = classifiers.cpu()(Z).argmax(2).T.numpy()  # (n_members, n_viewed)
+    return replace(round_, judged=partitions, cuts=np.array([judge(labels) for labels in partitions]))
 
 
 def is_stable(rounds: Sequence[Round], now: Round, tol: float | None) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from deccs.members.choice import Candidate
 from deccs.network.autoencoder import Autoencoder
 from deccs.rounds.classifiers import Classifiers
 from deccs.rounds.losses import LossParts
@@ -29,6 +30,9 @@ class Round:
     agreement_matrix : (n_members, n_members), ones on the diagonal
     agreement : mean over pairs
     weights : (n_members,) lambda_i
+    cuts : (n_members,) how many ties between neighbors of the raw data each member's classifier
+        cuts, see :class:`deccs.members.choice.Judge`; None without views
+    judged : (n_members, n_viewed) the labels of these classifiers for the sample of the views
     consensus_weight : w(t), 0 where no update followed
     start : which start of the rounds, see :func:`deccs.rounds.restarts.best_of_starts`
     losses : means over the update that followed, None after the last clustering
@@ -46,11 +50,31 @@ class Round:
     consensus_weight: float = 0.0
     start: int = 0
     losses: LossParts | None = None
+    cuts: np.ndarray | None = None
+    judged: np.ndarray | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
+    def name(self) -> str:
+        """As a candidate for the result."""
+        assert self.cuts is not None
+        return f"{self.member_names[int(self.cuts.argmin())]}, round {self.number}"
+
+    @property
+    def candidate(self) -> Candidate:
+        """The member whose classifier cuts the fewest ties."""
+        assert self.cuts is not None and self.judged is not None
+        best = int(self.cuts.argmin())
+        return Candidate(self.name, self.judged[best], float(self.cuts[best]))
+
+    @property
     def rank(self) -> tuple[int, float]:
-        """What the best round is chosen by: leaving out a dissenter must not win."""
+        """What the best round is chosen by: the least cut.
+
+        Without views the highest agreement, where leaving out a dissenter must not win.
+        """
+        if self.cuts is not None:
+            return 0, -float(self.cuts.min())
         return len(self.member_names), self.agreement
 
     def as_dict(self) -> dict[str, Any]:
@@ -107,6 +131,19 @@ class Consensus:
     @property
     def agreement(self) -> float:
         return self.best.agreement
+
+    @property
+    def name(self) -> str:
+        """As a candidate for the result."""
+        assert self.cuts is not None
+        return f"{self.member_names[int(self.cuts.argmin())]}, round {self.number}"
+
+    @property
+    def candidate(self) -> Candidate:
+        """The member whose classifier cuts the fewest ties."""
+        assert self.cuts is not None and self.judged is not None
+        best = int(self.cuts.argmin())
+        return Candidate(self.name, self.judged[best], float(self.cuts[best]))
 
     @property
     def rank(self) -> tuple[int, float]:

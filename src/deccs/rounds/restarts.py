@@ -10,6 +10,7 @@ import torch
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
 from deccs.events import NOBODY, Listeners
+from deccs.members.choice import Judge
 from deccs.members.default import Member
 from deccs.members.neighbors import neighbor_graph, normalized_cut
 from deccs.network.autoencoder import Autoencoder, encode
@@ -32,18 +33,24 @@ def best_of_starts(
     settings: Rounds,
     root: int,
     *,
+    judge: Judge | None = None,
     n_jobs: int | None = None,
     listeners: Listeners = NOBODY,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Consensus:
-    """Of the starts with about the same agreement, the one that separates the fewest neighbors.
+    """Of several starts the one with the best round by its judge.
+
+    Without views: of the starts with about the same agreement, the one that separates the fewest
+    neighbors.
 
     Agreement alone does not tell: members can agree fully on a wrong split. So the labels of each
     start are compared with the nearest neighbors in the embedding before the rounds, which no start
     has changed. Full agreement that leaves nearly all neighbors together ends the search.
     """
-    n_starts = default_restarts(len(rows)) if settings.n_init == "auto" else int(settings.n_init)
-    judge = Judge(autoencoder, rows, root) if n_starts > 1 else None
+    n_starts = int(settings.n_init) if settings.n_init != "auto" else 1
+    if settings.n_init == "auto" and judge is None:
+        n_starts = default_restarts(len(rows))
+    neighbors = FirstNeighbors(autoencoder, rows, root) if n_starts > 1 and judge is None else None
     candidates: list[tuple[Consensus, float]] = []
     for start in range(n_starts):
         consensus = learn_consensus(
@@ -53,15 +60,18 @@ def best_of_starts(
             settings,
             root if start == 0 else seed_for(root, "start", start),
             start=start,
+            judge=judge,
             n_jobs=n_jobs,
             listeners=listeners,
             checkpoint=checkpoint.at("start", start),
         )
-        cut = 0.0 if judge is None else judge(consensus)
+        cut = 0.0 if neighbors is None else neighbors(consensus)
         candidates.append((consensus, cut))
         clean = consensus.agreement >= FULL and cut < CLEAN
         if clean or settings.n_rounds == 0 or listeners.stopped:
             break
+    if judge is not None:
+        return max((consensus for consensus, _ in candidates), key=lambda start: start.rank)
     n_members, agreement = max(consensus.rank for consensus, _ in candidates)
     alike = [
         (consensus, cut)
@@ -71,7 +81,7 @@ def best_of_starts(
     return min(alike, key=lambda pair: pair[1])[0]
 
 
-class Judge:
+class FirstNeighbors:
     """The share of nearest neighbors in the first embedding that a result separates."""
 
     def __init__(self, autoencoder: Autoencoder, rows: Rows, root: int) -> None:

@@ -1,0 +1,120 @@
+"""Genie: single linkage that never lets cluster sizes become too unequal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from sklearn.base import ClusterMixin
+
+from deccs.checks import Parameters, check_parameters, share, whole
+from deccs.labels import canonical
+
+
+@dataclass(eq=False, repr=False)
+class Genie(ClusterMixin, Parameters):
+    """The Genie algorithm of Gagolewski, Bartoszuk and Cena (2016).
+
+    Single linkage finds clusters of any shape, but a few stray points spoil it: they become
+    clusters, and all else is merged. Genie merges along the same tree. Whenever the Gini index of
+    the cluster sizes is above ``gini``, the next merge must take in one of the smallest clusters.
+
+    Our own code: the authors' package has the AGPL as its license.
+    """
+
+    n_clusters: Annotated[int, whole(at_least=1)] = 8
+    gini: Annotated[float, share(zero=True, one=True)] = 0.3
+
+    def fit(self, X: np.ndarray, y: object = None) -> Genie:
+        check_parameters(self)
+        self.labels_ = merged(spanning_tree(X), self.n_clusters, self.gini)
+        return self
+
+
+def spanning_tree(X: np.ndarray) -> np.ndarray:
+    """The edges of a minimum spanning tree of all points, the shortest first: (n_points - 1, 2).
+
+    Prim's algorithm: each step is one product, and there is no matrix of all pairs.
+
+    >>> spanning_tree(np.array([[0.0], [1], [10], [12]]))
+    array([[0, 1],
+           [2, 3],
+           [1, 2]])
+    """
+    X = X.astype(np.float64) - X.mean(axis=0)  # products lose digits to a large mean
+    n = len(X)
+    squares = np.square(X).sum(axis=1)
+    outside = np.ones(n, dtype=bool)
+    nearest, distance = np.zeros(n, dtype=np.int64), np.full(n, np.inf)  # in the tree, so far
+    edges, lengths = np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1)
+    newest = 0
+    for step in range(n - 1):
+        outside[newest] = False
+        distance[newest] = np.inf
+        to_newest = np.maximum(squares - 2 * (X @ X[newest]) + squares[newest], 0)
+        nearer = outside & (to_newest < distance)
+        nearest[nearer], distance[nearer] = newest, to_newest[nearer]
+        reached = int(distance.argmin())
+        edges[step], lengths[step] = (nearest[reached], reached), distance[reached]
+        newest = reached
+    return edges[np.argsort(lengths, kind="stable")]
+
+
+def merged(edges: np.ndarray, n_clusters: int, gini: float) -> np.ndarray:
+    """Merge the ends of edges, the first ones first, until ``n_clusters`` are left: (n_points,) labels.
+
+    >>> chain = np.array([[0, 1], [2, 3], [1, 2], [4, 5], [3, 4]])
+    >>> merged(chain, 3, gini=1.0), merged(chain, 3, gini=0.0)
+    (array([0, 0, 0, 0, 1, 2]), array([0, 0, 1, 1, 2, 2]))
+    """
+    n = len(edges) + 1
+    parent, size, sizes = list(range(n)), [1] * n, Counter({1: n})
+    ends = edges.tolist()
+    waiting = list(range(n - 1))  # edges not used yet, in order
+    first = 0  # all before this place in `waiting` are used
+
+    def root(point: int) -> int:
+        while parent[point] != point:
+            parent[point] = parent[parent[point]]
+            point = parent[point]
+        return point
+
+    for n_left in range(n, n_clusters, -1):
+        while waiting[first] < 0:
+            first += 1
+        place = first
+        if gini_index(sizes, n_left) > gini:
+            smallest = min(sizes)
+            while waiting[place] < 0 or smallest not in (
+                size[root(ends[place][0])],
+                size[root(ends[place][1])],
+            ):
+                place += 1
+        waiting[place] = -1
+        a, b = root(ends[place][0]), root(ends[place][1])
+        sizes.subtract((size[a], size[b]))
+        sizes += Counter()  # drops the sizes no cluster has any more
+        parent[b] = a
+        size[a] += size[b]
+        sizes[size[a]] += 1
+    return canonical(np.array([root(point) for point in range(n)]))
+
+
+def gini_index(sizes: Counter[int], n_clusters: int) -> float:
+    """How unequal cluster sizes are: 0 for equal ones, up to 1. ``sizes`` counts clusters by size.
+
+    The mean difference of two clusters, divided by twice the mean size.
+
+    >>> gini_index(Counter({1: 2, 4: 1}), 3)  # differences 0, 3, 3 of sizes that add up to 6
+    0.5
+    """
+    if n_clusters < 2:
+        return 0.0
+    difference, n_smaller, points_in_smaller = 0, 0, 0
+    for size, count in sorted(sizes.items()):
+        difference += count * (size * n_smaller - points_in_smaller)
+        n_smaller += count
+        points_in_smaller += count * size
+    return difference / ((n_clusters - 1) * points_in_smaller)
