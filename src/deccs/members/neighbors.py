@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 import torch
+from scipy.sparse.csgraph import connected_components
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 MOST_TREE_COLUMNS = 15
@@ -15,6 +16,56 @@ def neighbor_graph(X: np.ndarray, n_neighbors: int = 10) -> sp.csr_array:
     """(n_points, n_points) 1 for mutual neighbors, 0.5 for one-sided ones; a point is its own neighbor."""
     graph = kneighbors_graph(X, min(n_neighbors, len(X) - 1), include_self=True)
     return sp.csr_array(0.5 * (graph + graph.T))
+
+
+def between_copies(graph: sp.csr_array, copies: np.ndarray) -> sp.csr_array:
+    """The graph of distinct rows, with ties as strong as their numbers of copies: (n, n).
+
+    A tie is multiplied by the root of the product of both numbers. So a row's degree grows with its
+    copies, and no row is tied to itself more than to its neighbors because it has many.
+
+    >>> pair = sp.csr_array(np.ones((2, 2)))
+    >>> between_copies(pair, np.array([1, 4])).toarray()
+    array([[1., 2.],
+           [2., 4.]])
+    """
+    roots = sp.diags_array(np.sqrt(copies))
+    return sp.csr_array(roots @ graph @ roots)
+
+
+def with_tiny_parts_joined(
+    graph: sp.csr_array, X: np.ndarray, copies: np.ndarray, smallest: float, n_neighbors: int = 10
+) -> sp.csr_array:
+    """The graph without connected parts of fewer than ``smallest`` rows, unless it is all of it.
+
+    Each row of a tiny part is tied to its nearest neighbors outside the part. One tie for the whole
+    part would connect it, but the part would still have an eigenvector almost to itself. ``copies``
+    (n,) counts a distinct row as often as it is in the data.
+
+    >>> X = np.array([[0.0], [1], [2], [9]])
+    >>> graph = sp.csr_array(np.kron(np.diag([1, 0]), np.ones((2, 2))) + np.eye(4))
+    >>> joined = with_tiny_parts_joined(graph, X, np.ones(4), smallest=2, n_neighbors=1)
+    >>> joined.toarray()[2]  # its nearest is row 1; row 9 chose row 2
+    array([0. , 0.5, 1. , 0.5])
+    """
+    while True:
+        n_parts, part = connected_components(graph, directed=False)
+        tiny = np.flatnonzero(np.bincount(part, weights=copies) < smallest)
+        if n_parts == 1 or len(tiny) == 0:
+            return graph
+        rows, columns = [], []
+        for number in tiny:
+            inside, outside = np.flatnonzero(part == number), np.flatnonzero(part != number)
+            # Not a tree: each part has other points outside, and would have to build its own.
+            nearest = NearestNeighbors(
+                n_neighbors=min(n_neighbors, len(outside)), algorithm="brute"
+            )
+            found = nearest.fit(X[outside]).kneighbors(X[inside], return_distance=False)
+            rows.append(np.repeat(inside, found.shape[1]))
+            columns.append(outside[found.ravel()])
+        places = np.concatenate(rows), np.concatenate(columns)
+        ties = sp.csr_array(sp.coo_array((np.full(len(places[0]), 0.5), places), graph.shape))
+        graph = sp.csr_array(graph + ties + ties.T)
 
 
 def normalized_cut(graph: sp.csr_array, labels: np.ndarray) -> float:

@@ -13,9 +13,15 @@ from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 
 from deccs.checks import NONE, Parameters, check_parameters, whole
-from deccs.members.neighbors import neighbor_graph, normalized_cut
+from deccs.members.neighbors import (
+    between_copies,
+    neighbor_graph,
+    normalized_cut,
+    with_tiny_parts_joined,
+)
 
 DIFFUSION = 20  # steps of the random walk whose probabilities spectral clustering compares
+TINY = 0.2  # of an even cluster: a connected part that is smaller is no cluster
 
 
 @dataclass(eq=False, repr=False)
@@ -31,7 +37,12 @@ class NeighborSpectral(ClusterMixin, Parameters):
 
     Rounds make clusters compact, and a graph of 10 neighbors may then have more parts than there are
     clusters. Its first eigenvectors would choose among the parts at random. So the number of
-    neighbors doubles, three times at most, until there are no more parts than clusters.
+    neighbors doubles, three times at most, until there are no more parts than clusters. Parts of
+    less than a fifth of an even cluster are then tied to their neighbors, or they would take the
+    first eigenvectors.
+
+    Copies of a row would be each other's only neighbors, and so a part for themselves. The graph is
+    therefore one of distinct rows, with ties that grow with the copies.
     """
 
     n_clusters: Annotated[int, whole(at_least=1)] = 8
@@ -41,29 +52,52 @@ class NeighborSpectral(ClusterMixin, Parameters):
 
     def fit(self, X: np.ndarray, y: object = None) -> NeighborSpectral:
         check_parameters(self)
-        self.n_neighbors_ = min(self.n_neighbors, len(X) - 1)
-        most = min(8 * self.n_neighbors, len(X) - 1)  # more would need too much memory
+        points, place, copies = distinct_rows(X)
+        if len(points) == len(X) or len(points) <= 2 * self.n_clusters:
+            points, place, copies = X, np.arange(len(X)), np.ones(len(X))
+        graph = self._graph(points, copies)
+        wanted = self.n_components or 2 * self.n_clusters
+        vectors = leading_eigenvectors(graph, min(wanted, len(points)), self.random_state)
+        labels = self._clustered(vectors, copies)  # (n_distinct,)
+        if self.n_components is None:
+            sizes = self.n_clusters, self.n_clusters * 3 // 2
+            fewer = [self._clustered(vectors[:, :size], copies) for size in sizes]
+            cut, *cuts = (normalized_cut(graph, each) for each in (labels, *fewer))
+            if min(cuts) < 0.5 * cut:
+                labels = fewer[int(np.argmin(cuts))]
+        self.labels_ = labels[place]
+        return self
+
+    def _graph(self, points: np.ndarray, copies: np.ndarray) -> sp.csr_array:
+        """(n_distinct, n_distinct) of so many neighbors that there are no more parts than clusters."""
+        self.n_neighbors_ = min(self.n_neighbors, len(points) - 1)
+        most = min(8 * self.n_neighbors, len(points) - 1)  # more would need too much memory
         while True:
-            graph = neighbor_graph(X, self.n_neighbors_)
+            graph = neighbor_graph(points, self.n_neighbors_)
             n_parts = connected_components(graph, directed=False)[0]
             if n_parts <= self.n_clusters or self.n_neighbors_ == most:
                 break
             self.n_neighbors_ = min(2 * self.n_neighbors_, most)
-        wanted = self.n_components or 2 * self.n_clusters
-        vectors = leading_eigenvectors(graph, min(wanted, len(X)), self.random_state)
-        self.labels_ = self._clustered(vectors)
-        if self.n_components is None:
-            sizes = self.n_clusters, self.n_clusters * 3 // 2
-            fewer = [self._clustered(vectors[:, :size]) for size in sizes]
-            cut, *cuts = (normalized_cut(graph, labels) for labels in (self.labels_, *fewer))
-            if min(cuts) < 0.5 * cut:
-                self.labels_ = fewer[int(np.argmin(cuts))]
-        return self
+        smallest = TINY * copies.sum() / self.n_clusters
+        graph = with_tiny_parts_joined(graph, points, copies, smallest, self.n_neighbors)
+        return between_copies(graph, copies) if copies.max() > 1 else graph
 
-    def _clustered(self, vectors: np.ndarray) -> np.ndarray:
+    def _clustered(self, vectors: np.ndarray, copies: np.ndarray) -> np.ndarray:
         """(n_points, n_components) -> (n_points,); 30 starts cost a tenth of finding the neighbors."""
         kmeans = KMeans(self.n_clusters, n_init=30, random_state=self.random_state)
-        return kmeans.fit_predict(of_length_one(vectors))
+        weights = copies if copies.max() > 1 else None
+        return kmeans.fit_predict(of_length_one(vectors), sample_weight=weights)
+
+
+def distinct_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(n_distinct, d) rows, (n,) which of them each row is, (n_distinct,) how many copies.
+
+    >>> rows, place, copies = distinct_rows(np.array([[5, 1], [0, 2], [5, 1]]))
+    >>> rows.tolist(), place.tolist(), copies.tolist()
+    ([[0, 2], [5, 1]], [1, 0, 1], [1, 2])
+    """
+    rows, place, copies = np.unique(X, axis=0, return_inverse=True, return_counts=True)
+    return rows, place.ravel(), copies
 
 
 def leading_eigenvectors(
