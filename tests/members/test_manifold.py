@@ -20,7 +20,7 @@ from deccs.members.manifold import (
     repulsion,
     spectral_start,
 )
-from deccs.members.neighbors import exact_neighbors, nearest_neighbors
+from deccs.members.neighbors import nearest_neighbors
 
 STEPS = 300  # enough for laws, and fast
 
@@ -159,18 +159,3 @@ def test_identical_rows_only():
 def test_fewer_points_than_neighbors(n):
     Z = manifold_embedding(np.random.default_rng(0).normal(size=(n, 4)), 3, seed=0, n_steps=STEPS)
     assert Z.shape == (n, 3) and np.isfinite(Z).all()
-
-
-def test_exact_neighbors_are_those_of_scikit_learn():
-    X = np.random.default_rng(0).normal(size=(700, 20)) + 100  # two blocks, far from 0
-    distances, indices = exact_neighbors(X, 10)
-    expected, rows = NearestNeighbors(n_neighbors=10, algorithm="brute").fit(X).kneighbors(X)
-    assert_allclose(distances, expected, atol=1e-4)
-    assert (indices == rows).mean() > 0.999
-    assert_array_equal(indices[:, 0], np.arange(700))
-
-
-def test_exact_neighbors_of_duplicates_are_at_distance_0():
-    distances, indices = exact_neighbors(np.repeat(np.eye(3) * 50, 10, axis=0), 10)
-    assert_array_equal(distances, 0)
-    assert_array_equal(indices[:, 0], np.arange(30))

@@ -263,10 +263,11 @@ def attraction(Y: np.ndarray, tails: np.ndarray, shares: np.ndarray) -> np.ndarr
     squares = np.einsum("dn,dn->n", pull, pull) + TINY
     power = np.exp(B * np.log(squares))  # (n,) d^(2 B)
     pull *= 2 * A * B * power / (squares * (1 + A * power))
-    for row in pull:  # one dimension
-        reaction = np.bincount(tails, row * shares, minlength=len(row))
-        row *= 2 - shares
-        row -= reaction
+    d, n = pull.shape
+    places = (tails + n * np.arange(d)[:, None]).ravel()  # one sum for all dimensions
+    reaction = np.bincount(places, (pull * shares).ravel(), minlength=d * n).reshape(d, n)
+    pull *= 2 - shares
+    pull -= reaction
     return pull
 
 
