@@ -10,22 +10,32 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 
 from deccs import plots
 from deccs.answer import Answer
 from deccs.base import AutoencoderEmbedder, Fit, SoftClusterer
 from deccs.checks import ANY, AUTO, N_JOBS, NONE, settings, whole
+from deccs.consensus import lwgp
 from deccs.data.rows import Rows
+from deccs.data.sampling import draw_rows
 from deccs.data.source import RowSource, blocks, rows_at_once
 from deccs.events import Progress
 from deccs.labels import align_labels, canonical, majority_map
 from deccs.members.checks import Ensemble, asked_clusters, ensemble_for, most_asked
-from deccs.members.choice import Judge, best_of
+from deccs.members.choice import NEVER, Judge, best_of
 from deccs.members.default import Member, ViewMember
 from deccs.members.running import cluster_views
-from deccs.members.views import MANIFOLD, RAW, views_of
-from deccs.network.autoencoder import exact_encoder
+from deccs.members.views import (
+    MANIFOLD,
+    MOST_VIEWED,
+    RAW,
+    Components,
+    fit_components,
+    views_of,
+)
+from deccs.network.autoencoder import Autoencoder, encode, exact_encoder
 from deccs.notebook import summary_html
 from deccs.rounds.classifiers import (
     Classifiers,
@@ -38,6 +48,7 @@ from deccs.rounds.classifiers import (
 from deccs.rounds.look import Look
 from deccs.rounds.records import Consensus, Round
 from deccs.rounds.restarts import best_of_starts
+from deccs.rules import SMALL_DATA
 from deccs.seeds import generator_for, seed_for
 from deccs.settings import Rounds
 
@@ -174,23 +185,26 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     def _learn(self, fit: Fit) -> None:
         rows = self._rows_to_train_on(fit)
         ensemble = self._ensemble(len(rows))
-        look = self._look(fit, rows, ensemble) if self._has_views else None
-        members = [*ensemble.on_embedding, *(look.members(rows) if look else ())]
         start = self._start(fit, rows)
+        look = self._look(fit, rows, ensemble, start.autoencoder) if self._has_views else None
+        rounds = self.settings_for("rounds")
+        if look is not None and look.is_unanimous and look.components is not None:
+            rounds = clone(rounds).set_params(n_rounds=0)
+        members = [*ensemble.on_embedding, *([look.member(rows)] if look else ())]
         consensus = best_of_starts(
             start.autoencoder,
             rows,
             members,
-            self.settings_for("rounds"),
+            rounds,
             fit.root,
-            judge=look.judge if look else None,
+            look=look,
             n_jobs=self.n_jobs,
             listeners=fit.listeners,
             checkpoint=fit.checkpoint,
         )
         self.pretraining_search_ = start.search
         self._remember(consensus)
-        if look is None or look.judge.rejects_all(self.rounds_):
+        if look is None or best_of(look.candidates(self.rounds_)).evidence == NEVER:
             self._take_labels_of_best_round(dict(members), fit.root)
         else:
             self._choose(look)
@@ -199,16 +213,27 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     def _has_views(self) -> bool:
         return self.views is not None and self.n_clusters != 1
 
-    def _look(self, fit: Fit, rows: Rows, ensemble: Ensemble) -> Look:
-        """What the members of the views say of a sample, before any training."""
+    def _look(self, fit: Fit, rows: Rows, ensemble: Ensemble, first: Autoencoder) -> Look:
+        """What the members of the views say of a sample, before any training for agreement."""
         n_steps = len(ensemble.on_views) + 1
         fit.listeners.tell("on_progress", Progress("views", 0, n_steps))
+        sample = draw_rows(len(rows), MOST_VIEWED, generator_for(fit.root, "views"))
+        components: Components | None = None
+        if rows.image_shape is not None and len(rows) > SMALL_DATA:
+            # Pixels of moved images differ; the first embedding was trained to see past that.
+            points = encode(first, rows, sample).double().numpy()
+        else:
+            scaled = rows.scaled(sample.numpy())
+            components = fit_components(scaled, seed_for(fit.root, "components"))
+            points = components(scaled)
         n_clusters = self.n_clusters or most_asked(ensemble)
-        views = views_of(rows, n_clusters, fit.root)
+        views = views_of(points, sample.numpy(), n_clusters, seed_for(fit.root, "manifold"))
         fit.listeners.tell("on_progress", Progress("views", 1, n_steps))
         partitions = cluster_views(ensemble.on_views, views, fit.root, n_jobs=self.n_jobs)
+        panel = partitions.labels
         fit.listeners.tell("on_progress", Progress("views", n_steps, n_steps))
-        return Look(Judge(views, n_clusters), partitions)
+        consensus = lwgp(panel, n_clusters, random_state=seed_for(fit.root, "consensus"))
+        return Look(views, components, partitions, consensus, Judge(views.graph, panel, n_clusters))
 
     def _remember(self, consensus: Consensus) -> None:
         """What the rounds have learned."""
@@ -242,18 +267,23 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         self._match_clusters(labels, logits(self.classifiers_, Z).argmax(2).T)
 
     def _choose(self, look: Look) -> None:
-        """The result: of all rounds, of the views and of their consensus, what the judge prefers."""
+        """The result: of all rounds, of the views and of their consensus, what has most evidence."""
         self.candidates_ = look.candidates(self.rounds_)
-        chosen = best_of(self.candidates_)
-        best = self.rounds_[self.best_round_]
+        chosen, best = best_of(self.candidates_), self.rounds_[self.best_round_]
         self.label_source_ = chosen.name
-        self.label_classifier_ = None
-        if chosen.name == best.name:
-            self.label_classifier_ = only_member(self.classifiers_, int(best.cuts.argmin()))
-        self.seen_ = look.seen(chosen.labels)
-        by_member = dict(zip(best.member_names, best.judged, strict=True))
-        by_member |= dict(zip(look.partitions.names, look.partitions.labels, strict=True))
-        self._match_clusters(chosen.labels, np.stack([by_member[name] for name in best.member_names]))
+        by_round = chosen.name == best.candidate.name
+        self.label_classifier_ = (
+            only_member(self.classifiers_, best.best_member) if by_round else None
+        )
+        self.seen_ = look.seen(None if by_round else chosen.labels)
+        self._match_clusters(chosen.labels, self._said_by_members(best))
+
+    def _said_by_members(self, best: Round) -> np.ndarray:
+        """(n_members, n_viewed) what each member says of the sample of the views."""
+        if self.seen_ is None:
+            return np.asarray(best.judged)
+        self.member_names_ = (*best.member_names, *self.seen_.names)
+        return np.concatenate([best.judged, self.seen_.partitions])
 
     def _match_clusters(self, labels: np.ndarray, partitions: np.ndarray) -> None:
         """Which of the result's clusters each cluster of a member corresponds to.
@@ -291,25 +321,26 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
 
     def _answer(self, Z: np.ndarray, places: np.ndarray | None = None) -> Answer:
         """The answer for represented points; ``places`` are their nearest rows in the views."""
-        by_member = softmax(logits(self.classifiers_, Z))  # (n, n_members, widest)
-        member_labels = by_member.argmax(2).T  # (n_members, n)
+        by_head = softmax(logits(self.classifiers_, Z))  # (n, n_heads, widest)
+        said = by_head.argmax(2).T  # (n_members, n)
         if self.label_classifier_ is not None:
             of_labels = logits(self.label_classifier_, Z)[:, 0]  # (n, n_clusters)
             labels, probabilities = of_labels.argmax(1), softmax(of_labels)
         else:
             labels, probabilities = self.seen_.labels[places], None
-        # How sure each member is of the clusters that belong to the label: (n, n_members)
-        belongs = self._cluster_map[None] == labels[:, None, None]  # (n, n_members, widest)
-        support = (by_member * belongs[:, :, : by_member.shape[2]]).sum(2)
+        # How sure each member is of those of its clusters that belong to the label: (n, n_members)
+        n_heads, widest = by_head.shape[1:]
+        belongs = self._cluster_map[None, :n_heads, :widest] == labels[:, None, None]
+        support = (by_head * belongs).sum(2)
         if places is not None:
-            for member, name in enumerate(self.member_names_):
-                if name in self.seen_.names:
-                    said = self.seen_.partition(name)[places]
-                    member_labels[member] = said
-                    support[:, member] = self._cluster_map[member][said] == labels
+            on_views = self.seen_.partitions[:, places]  # (n_view_members, n)
+            said = np.concatenate([said, on_views])
+            maps = zip(self._cluster_map[n_heads:], on_views, strict=True)
+            confirms = np.stack([clusters[partition] == labels for clusters, partition in maps])
+            support = np.concatenate([support, confirms.T], axis=1)
         if probabilities is None:
-            probabilities = self._votes(member_labels, labels)
-        names = zip(self._cluster_names, member_labels, strict=True)
+            probabilities = self._votes(said, labels)
+        names = zip(self._cluster_names, said, strict=True)
         return Answer(
             Z=Z,
             labels=labels,

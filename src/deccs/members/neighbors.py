@@ -71,13 +71,18 @@ def normalized_cut(graph: sp.csr_array, labels: np.ndarray) -> float:
     >>> normalized_cut(line, np.array([0, 0, 1]))  # 1 of 3 ties, and 1 of 1
     0.6666666666666666
     """
+    return float(cuts_by_cluster(graph, labels).mean())
+
+
+def cuts_by_cluster(graph: sp.csr_array, labels: np.ndarray) -> np.ndarray:
+    """The share of each cluster's ties that leave it: (n_clusters,), without empty clusters."""
     ends = graph.tocoo()
     n_clusters = int(labels.max()) + 1
     volume = np.bincount(labels[ends.row], ends.data, minlength=n_clusters)
     leaves = np.where(labels[ends.row] != labels[ends.col], ends.data, 0)
     cut = np.bincount(labels[ends.row], leaves, minlength=n_clusters)
     used = volume > 0
-    return float((cut[used] / volume[used]).mean())
+    return np.asarray(cut[used] / volume[used])
 
 
 def nearest_neighbors(X: np.ndarray, n_neighbors: int) -> tuple[np.ndarray, np.ndarray]:

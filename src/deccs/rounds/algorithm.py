@@ -17,13 +17,14 @@ from deccs.clock import Clock
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows, sample_count
 from deccs.events import NOBODY, Listeners
+from deccs.labels import canonical
 from deccs.members.agreement import average_agreement, member_weights, pairwise_agreement
-from deccs.members.choice import Judge
 from deccs.members.default import Member
 from deccs.members.running import MemberWarning, TooFewMembers, cluster
 from deccs.network.autoencoder import Autoencoder, encode
 from deccs.rounds.classifiers import Classifiers, classify, split_sample
 from deccs.rounds.journal import Journal
+from deccs.rounds.look import Look
 from deccs.rounds.losses import ramp_up
 from deccs.rounds.records import Clustered, Consensus, Round
 from deccs.rounds.update import Update, update
@@ -43,7 +44,7 @@ def learn_consensus(
     root: int,
     *,
     start: int = 0,
-    judge: Judge | None = None,
+    look: Look | None = None,
     n_jobs: int | None = None,
     listeners: Listeners = NOBODY,
     checkpoint: Checkpoint = NO_CHECKPOINT,
@@ -64,8 +65,8 @@ def learn_consensus(
                 f"The rounds end before round {number}: {error}", MemberWarning, stacklevel=2
             )
             break
-        if judge is not None:
-            round_ = judged(judge, round_, journal.autoencoder, classifiers, rows)
+        if look is not None:
+            round_ = judged(look, round_, journal.autoencoder, classifiers, rows)
             clock.lap("judge")
         journal.keep_if_best(round_, classifiers)
         lambda_cons = journal.lambda_cons or consensus_strength(settings, clustered.Z)
@@ -133,12 +134,13 @@ def open_round(
 
 @torch.no_grad()
 def judged(
-    judge: Judge, round_: Round, autoencoder: Autoencoder, classifiers: Classifiers, rows: Rows
+    look: Look, round_: Round, autoencoder: Autoencoder, classifiers: Classifiers, rows: Rows
 ) -> Round:
-    """The round with the labels of each member's classifier for the sample of the views, and their cuts."""
-    Z = encode(autoencoder, rows, torch.from_numpy(judge.views.sample))  # (n_viewed, n_latent)
+    """The round with the labels of each member's classifier for the sample of the views, judged."""
+    Z = encode(autoencoder, rows, torch.from_numpy(look.views.sample))  # (n_viewed, n_latent)
     partitions = classifiers.cpu()(Z).argmax(2).T.numpy()  # (n_members, n_viewed)
-    return replace(round_, judged=partitions, cuts=np.array([judge(labels) for labels in partitions]))
+    evidence = np.array([look.judge(canonical(labels)) for labels in partitions])
+    return replace(round_, judged=partitions, evidence=evidence)
 
 
 def is_stable(rounds: Sequence[Round], now: Round, tol: float | None) -> bool:

@@ -1,4 +1,4 @@
-"""The look at the raw data before the rounds, and all candidates for the result after them."""
+"""The look at the data before the rounds, and the candidates for the result after them."""
 
 from __future__ import annotations
 
@@ -9,40 +9,54 @@ import numpy as np
 
 from deccs.data.rows import Rows
 from deccs.labels import canonical
+from deccs.members.agreement import average_agreement, pairwise_agreement
 from deccs.members.choice import Candidate, Judge
 from deccs.members.default import Member
 from deccs.members.running import Partitions
-from deccs.members.views import Seen
+from deccs.members.views import Components, Seen, Views, carried
 from deccs.rounds.records import Round
+
+UNANIMOUS = 0.999  # views that agree this well leave nothing to the rounds
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What the members of the views say of their sample, and who judges it."""
+    """What the members of the views say of their sample, their consensus, and who judges the rest."""
 
-    judge: Judge
+    views: Views
+    components: Components | None  # how any other row is seen; None if only the network can tell
     partitions: Partitions  # labels: (n_members, n_sample)
+    consensus: np.ndarray  # (n_sample,)
+    judge: Judge
 
-    def members(self, rows: Rows) -> list[Member]:
-        """The same labels for all rows, as members of the rounds."""
-        import os
-        join = os.environ.get("JOIN", "all")
-        carried = self.judge.views.carried(rows, self.partitions.labels)
-        pairs = list(zip(self.partitions.names, carried, strict=True))
-        if join == "all": return pairs
-        cuts = [self.judge(l) for l in self.partitions.labels]
-        order = np.argsort(cuts, kind="stable")
-        return [pairs[i] for i in order[:int(join)]]
+    @property
+    def is_unanimous(self) -> bool:
+        """Whether a view decides the matter."""
+        labels = self.partitions.labels
+        return len(labels) > 1 and average_agreement(pairwise_agreement(labels)) >= UNANIMOUS
+
+    def member(self, rows: Rows) -> Member:
+        """The consensus of the views as one member of the rounds: their members are alike."""
+        labels = self.consensus
+        if self.components is None:  # rows outside the sample have no label from this member
+            of_all = np.full(len(rows), -1)
+            of_all[self.views.sample] = labels
+            return "views", of_all
+        points, sample = self.views.raw, self.views.sample
+        return "views", carried(labels, points, sample, rows, self.components)
 
     def candidates(self, rounds: Sequence[Round]) -> list[Candidate]:
-        """The views, and what each round would give."""
-        named = zip(self.partitions.names, self.partitions.labels, strict=True)
-        return [
-            *(self.judge.candidate(name, labels) for name, labels in named),
-            *(round_.candidate for round_ in rounds),
-        ]
+        """What each round would give; the views and their consensus where they can label any row."""
+        of_rounds = [round_.candidate for round_ in rounds]
+        if self.components is None:
+            return of_rounds
+        named = [*zip(self.partitions.names, self.partitions.labels, strict=True)]
+        named.append(("consensus of the views", self.consensus))
+        return [*(self.judge.candidate(*pair) for pair in named), *of_rounds]
 
-    def seen(self, labels: np.ndarray) -> Seen:
-        """What a fitted model keeps of the views, with the result for their sample."""
-        views, (names, partitions) = self.judge.views, (self.partitions.names, self.partitions.labels)
-        return Seen(views.components, views.raw, labels, names, partitions)
+    def seen(self, labels: np.ndarray | None) -> Seen | None:
+        """What a fitted model keeps of the views."""
+        if self.components is None:
+            return None
+        partitions = self.partitions
+        return Seen(self.components, self.views.raw, partitions.names, partitions.labels, labels)

@@ -30,9 +30,10 @@ class Round:
     agreement_matrix : (n_members, n_members), ones on the diagonal
     agreement : mean over pairs
     weights : (n_members,) lambda_i
-    cuts : (n_members,) how many ties between neighbors of the raw data each member's classifier
-        cuts, see :class:`deccs.members.choice.Judge`; None without views
-    judged : (n_members, n_viewed) the labels of these classifiers for the sample of the views
+    judged : (n_members, n_viewed) the labels of the members' classifiers for the sample of the
+        views; None without views
+    evidence : (n_members,) how much speaks for each of them, see
+        :class:`deccs.members.choice.Judge`
     consensus_weight : w(t), 0 where no update followed
     start : which start of the rounds, see :func:`deccs.rounds.restarts.best_of_starts`
     losses : means over the update that followed, None after the last clustering
@@ -50,31 +51,32 @@ class Round:
     consensus_weight: float = 0.0
     start: int = 0
     losses: LossParts | None = None
-    cuts: np.ndarray | None = None
     judged: np.ndarray | None = None
+    evidence: np.ndarray | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
-    def name(self) -> str:
-        """As a candidate for the result."""
-        assert self.cuts is not None
-        return f"{self.member_names[int(self.cuts.argmin())]}, round {self.number}"
+    def best_member(self) -> int:
+        """The member whose classifier has the most evidence."""
+        assert self.evidence is not None
+        return int(self.evidence.argmax())
 
     @property
     def candidate(self) -> Candidate:
-        """The member whose classifier cuts the fewest ties."""
-        assert self.cuts is not None and self.judged is not None
-        best = int(self.cuts.argmin())
-        return Candidate(self.name, self.judged[best], float(self.cuts[best]))
+        """What this round would give as the result."""
+        assert self.evidence is not None and self.judged is not None
+        best = self.best_member
+        name = f"{self.member_names[best]}, round {self.number}"
+        return Candidate(name, self.judged[best], float(self.evidence[best]))
 
     @property
     def rank(self) -> tuple[int, float]:
-        """What the best round is chosen by: the least cut.
+        """What the best round is chosen by: the most evidence.
 
         Without views the highest agreement, where leaving out a dissenter must not win.
         """
-        if self.cuts is not None:
-            return 0, -float(self.cuts.min())
+        if self.evidence is not None:
+            return 0, float(self.evidence.max())
         return len(self.member_names), self.agreement
 
     def as_dict(self) -> dict[str, Any]:

@@ -10,11 +10,11 @@ import torch
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
 from deccs.events import NOBODY, Listeners
-from deccs.members.choice import Judge
 from deccs.members.default import Member
 from deccs.members.neighbors import neighbor_graph, normalized_cut
 from deccs.network.autoencoder import Autoencoder, encode
 from deccs.rounds.algorithm import FULL, learn_consensus
+from deccs.rounds.look import Look
 from deccs.rounds.records import Consensus
 from deccs.rules import default_restarts
 from deccs.seeds import generator_for, seed_for
@@ -33,7 +33,7 @@ def best_of_starts(
     settings: Rounds,
     root: int,
     *,
-    judge: Judge | None = None,
+    look: Look | None = None,
     n_jobs: int | None = None,
     listeners: Listeners = NOBODY,
     checkpoint: Checkpoint = NO_CHECKPOINT,
@@ -48,9 +48,9 @@ def best_of_starts(
     has changed. Full agreement that leaves nearly all neighbors together ends the search.
     """
     n_starts = int(settings.n_init) if settings.n_init != "auto" else 1
-    if settings.n_init == "auto" and judge is None:
+    if settings.n_init == "auto" and look is None:
         n_starts = default_restarts(len(rows))
-    neighbors = FirstNeighbors(autoencoder, rows, root) if n_starts > 1 and judge is None else None
+    neighbors = FirstNeighbors(autoencoder, rows, root) if n_starts > 1 and look is None else None
     candidates: list[tuple[Consensus, float]] = []
     for start in range(n_starts):
         consensus = learn_consensus(
@@ -60,7 +60,7 @@ def best_of_starts(
             settings,
             root if start == 0 else seed_for(root, "start", start),
             start=start,
-            judge=judge,
+            look=look,
             n_jobs=n_jobs,
             listeners=listeners,
             checkpoint=checkpoint.at("start", start),
@@ -70,7 +70,7 @@ def best_of_starts(
         clean = consensus.agreement >= FULL and cut < CLEAN
         if clean or settings.n_rounds == 0 or listeners.stopped:
             break
-    if judge is not None:
+    if look is not None:
         return max((consensus for consensus, _ in candidates), key=lambda start: start.rank)
     n_members, agreement = max(consensus.rank for consensus, _ in candidates)
     alike = [
