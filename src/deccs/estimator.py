@@ -29,6 +29,7 @@ from deccs.members.default import Member, ViewMember
 from deccs.members.running import cluster_views
 from deccs.members.views import (
     MANIFOLD,
+    MOST_COMPONENTS,
     MOST_VIEWED,
     RAW,
     Components,
@@ -48,9 +49,10 @@ from deccs.rounds.classifiers import (
 from deccs.rounds.look import Look
 from deccs.rounds.records import Consensus, Round
 from deccs.rounds.restarts import best_of_starts
-from deccs.rules import SMALL_DATA
+from deccs.rules import SMALL_DATA, budget_with_views
 from deccs.seeds import generator_for, seed_for
 from deccs.settings import Rounds
+from deccs.training.start import starting_autoencoder
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -185,9 +187,11 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     def _learn(self, fit: Fit) -> None:
         rows = self._rows_to_train_on(fit)
         ensemble = self._ensemble(len(rows))
-        start = self._start(fit, rows)
+        network, pretraining, rounds = self._budgeted(rows)
+        start = starting_autoencoder(
+            rows, network, pretraining, fit.root, fit.listeners, fit.checkpoint
+        )
         look = self._look(fit, rows, ensemble, start.autoencoder) if self._has_views else None
-        rounds = self.settings_for("rounds")
         if look is not None and look.is_unanimous and look.components is not None:
             rounds = clone(rounds).set_params(n_rounds=0)
         members = [*ensemble.on_embedding, *([look.member(rows)] if look else ())]
@@ -209,6 +213,18 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         else:
             self._choose(look)
 
+    def _budgeted(self, rows: Rows) -> list[Any]:
+        """The settings of the three parts; with views "auto" means less work."""
+        names = ("network", "pretraining", "rounds")
+        parts = {name: self.settings_for(name) for name in names}
+        if self._has_views:
+            is_image = rows.image_shape is not None
+            for key, value in budget_with_views(len(rows), rows.n_features, is_image).items():
+                part, _, name = key.partition("__")
+                if getattr(parts[part], name, None) == "auto":
+                    parts[part] = clone(parts[part]).set_params(**{name: value})
+        return [parts[name] for name in names]
+
     @property
     def _has_views(self) -> bool:
         return self.views is not None and self.n_clusters != 1
@@ -219,8 +235,8 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         fit.listeners.tell("on_progress", Progress("views", 0, n_steps))
         sample = draw_rows(len(rows), MOST_VIEWED, generator_for(fit.root, "views"))
         components: Components | None = None
-        if rows.image_shape is not None and len(rows) > SMALL_DATA:
-            # Pixels of moved images differ; the first embedding was trained to see past that.
+        if len(rows) > SMALL_DATA and rows.n_features > MOST_COMPONENTS:
+            # With that many rows the network sees more than principal components do.
             points = encode(first, rows, sample).double().numpy()
         else:
             scaled = rows.scaled(sample.numpy())
@@ -270,11 +286,13 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         """The result: of all rounds, of the views and of their consensus, what has most evidence."""
         self.candidates_ = look.candidates(self.rounds_)
         chosen, best = best_of(self.candidates_), self.rounds_[self.best_round_]
+        by_round = chosen in self.candidates_[-len(self.rounds_) :]
+        if by_round:
+            chosen = best.candidate
+            self.label_classifier_ = only_member(self.classifiers_, best.best_member)
+        else:
+            self.label_classifier_ = None
         self.label_source_ = chosen.name
-        by_round = chosen.name == best.candidate.name
-        self.label_classifier_ = (
-            only_member(self.classifiers_, best.best_member) if by_round else None
-        )
         self.seen_ = look.seen(None if by_round else chosen.labels)
         self._match_clusters(chosen.labels, self._said_by_members(best))
 

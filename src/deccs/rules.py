@@ -296,6 +296,28 @@ def default_pretraining_steps(n_points: int, batch_size: int, batches_per_pass: 
     return min(passes * batches_per_pass, max(1, 1_024_000 // batch_size))
 
 
+@auto("DECCS with views")
+def budget_with_views(n_points: int, n_features: int, is_image: bool) -> dict[str, Any]:
+    """Small networks and few steps: 1,000, and 100 a round, up to 2,000 points; 8,000 for images.
+
+    With views the rounds need not find the clusters alone, and one start is enough. From 2,000 points
+    on 256-256-512-10 is as good as the paper's encoder, at a quarter of its cost. Tables of more than
+    1,000 columns take 300 steps, since each costs as much as many others.
+
+    >>> budget_with_views(150, 4, False)["pretraining__n_steps"], budget_with_views(70_000, 784, True)
+    (1000, {'rounds__n_init': 1, 'network__layers': (256, 256, 512, 10), 'pretraining__n_steps': 8000, 'rounds__n_steps': 200})
+    """
+    budget: dict[str, Any] = {"rounds__n_init": 1}
+    if n_points <= SMALL_DATA:
+        n_steps = 1_000 if n_features <= 1_000 else 300
+        return budget | {"pretraining__n_steps": n_steps, "rounds__n_steps": 100}
+    if n_features > 3:
+        budget["network__layers"] = (256, 256, 512, min(10, n_features))
+    if is_image:
+        budget |= {"pretraining__n_steps": 8_000, "rounds__n_steps": 200}
+    return budget
+
+
 @auto("Pretraining.input_noise")
 def default_noise(n_features: int) -> float:
     """0.2 from ten columns on, where the other columns tell what a removed value was; else 0."""

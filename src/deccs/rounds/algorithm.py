@@ -71,6 +71,7 @@ def learn_consensus(
         journal.keep_if_best(round_, classifiers)
         lambda_cons = journal.lambda_cons or consensus_strength(settings, clustered.Z)
         stable = listeners.stopped or is_stable(journal.rounds, round_, settings.tol)
+        stable = stable or (look is not None and look.is_over([*journal.rounds, round_]))
         if number < settings.n_rounds and not stable:
             growth = ramp_up(number, settings.n_rounds) if settings.ramp_up else 1.0
             round_ = replace(round_, consensus_weight=lambda_cons * growth)

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 from deccs.network.autoencoder import Autoencoder
 from deccs.rounds.classifiers import Classifiers
 from deccs.rounds.records import Consensus, Round
 from deccs.storage import Checkpoint
+
+
+ALIKE = 0.01  # of the evidence: rounds that differ by less are equally good
+
+
+def is_alike_or_better(round_: Round, before: Sequence[Round]) -> bool:
+    """Whether no earlier round is clearly better."""
+    best = max(earlier.rank for earlier in before)
+    if round_.evidence is None:
+        return round_.rank >= best
+    return round_.rank[1] >= best[1] - ALIKE
 
 
 class Journal:
@@ -38,8 +50,8 @@ class Journal:
         return bool(self.rounds) and self.rounds[-1].losses is None
 
     def keep_if_best(self, round_: Round, classifiers: Classifiers) -> None:
-        """Of two rounds alike the later one: its clusters are more compact."""
-        if self.best is None or round_.rank >= self.best.rank:
+        """Of rounds alike the latest one: its clusters are more compact."""
+        if self.best is None or is_alike_or_better(round_, self.rounds):
             rounds = [*self.rounds, round_]
             self.best = Consensus(
                 copy.deepcopy(self.autoencoder), copy.deepcopy(classifiers), round_.number, rounds

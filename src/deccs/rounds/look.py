@@ -17,6 +17,7 @@ from deccs.members.views import Components, Seen, Views, carried
 from deccs.rounds.records import Round
 
 UNANIMOUS = 0.999  # views that agree this well leave nothing to the rounds
+PATIENCE = 4  # rounds without a better result before they end
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,13 @@ class Look:
             return "views", of_all
         points, sample = self.views.raw, self.views.sample
         return "views", carried(labels, points, sample, rows, self.components)
+
+    def is_over(self, rounds: Sequence[Round]) -> bool:
+        """Whether the last rounds have found nothing better than what was known before them."""
+        if len(rounds) <= PATIENCE:
+            return False
+        before = [candidate.evidence for candidate in self.candidates(rounds[:-PATIENCE])]
+        return max(round_.candidate.evidence for round_ in rounds[-PATIENCE:]) <= max(before)
 
     def candidates(self, rounds: Sequence[Round]) -> list[Candidate]:
         """What each round would give; the views and their consensus where they can label any row."""
