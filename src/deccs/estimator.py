@@ -194,7 +194,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         look = self._look(fit, rows, ensemble, start.autoencoder) if self._has_views else None
         if look is not None and look.is_unanimous and look.components is not None:
             rounds = clone(rounds).set_params(n_rounds=0)
-        members = [*ensemble.on_embedding, *([look.member(rows)] if look else ())]
+        members = [*ensemble.on_embedding, *(look.members(rows) if look else ())]
         consensus = best_of_starts(
             start.autoencoder,
             rows,

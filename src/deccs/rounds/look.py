@@ -36,15 +36,15 @@ class Look:
         labels = self.partitions.labels
         return len(labels) > 1 and average_agreement(pairwise_agreement(labels)) >= UNANIMOUS
 
-    def member(self, rows: Rows) -> Member:
-        """The consensus of the views as one member of the rounds: their members are alike."""
-        labels = self.consensus
-        if self.components is None:  # rows outside the sample have no label from this member
-            of_all = np.full(len(rows), -1)
-            of_all[self.views.sample] = labels
-            return "views", of_all
+    def members(self, rows: Rows) -> list[Member]:
+        """The consensus of the views as one member of the rounds, since their members are alike.
+
+        Views of the first embedding are none: they show nothing that the other members do not see.
+        """
+        if self.components is None:
+            return []
         points, sample = self.views.raw, self.views.sample
-        return "views", carried(labels, points, sample, rows, self.components)
+        return [("views", carried(self.consensus, points, sample, rows, self.components))]
 
     def is_over(self, rounds: Sequence[Round]) -> bool:
         """Whether the last rounds have found nothing better than what was known before them."""
