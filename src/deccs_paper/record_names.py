@@ -71,7 +71,9 @@ def settings_record(model: Any) -> dict[str, Any]:
     defaults = flat_parameters(type(model)())
     for setting, value in flat_parameters(model).items():
         later = setting in LATER and setting not in BY_CLASS.get(kind, {})
-        if setting in NOT_RECORDED or (later and value == defaults[setting]):
+        # Runs without views are recorded as before there were any.
+        without_views = setting == "views" and value is None
+        if setting in NOT_RECORDED or without_views or (later and value == defaults[setting]):
             continue
         part, nested, name = record_name(setting, kind).partition(".")
         if nested:

@@ -100,6 +100,7 @@ def estimator_for(
     model = DECCS(
         paper.k,
         members=paper_members(name, copies),
+        views=None,
         network=Network(layers=paper.layers, image_shape=None),
         rounds=Rounds(lambda_cons=paper.lambda_cons),
         scale=paper.scale,
@@ -171,7 +172,8 @@ ROUNDING = ("DEC", "IDEC", "DCN", "VaDE", "DeepECT")
 METHODS = {
     # Recipe 3 changed the spectral member of these ensembles: raw SYNTH by LWEA went from 0.59 to 0.76.
     "DECCS": Method(estimator_for, recipe=3),
-    "DECCS plain": Method(plain_estimator, recipe=3),
+    # Recipe 7: members also see the raw data and its manifold, images are moved in training.
+    "DECCS plain": Method(plain_estimator, recipe=7),
     "consensus": Method(consensus_for, functions=FUNCTIONS, recipe=3, on=FEWER_POINTS),
     "RP+EM": Method(RP_EM),
     "RP+FCM": Method(RP_FCM),
