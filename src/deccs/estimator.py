@@ -22,21 +22,20 @@ from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
 from deccs.data.source import RowSource, blocks, rows_at_once
 from deccs.events import Progress
-from deccs.labels import align_labels, canonical, majority_map
+from deccs.labels import NOISE, align_labels, canonical, majority_map
 from deccs.members.checks import Ensemble, asked_clusters, ensemble_for, most_asked
-from deccs.members.choice import NEVER, Judge, best_of
+from deccs.members.choice import NEVER, Candidate, Judge, best_of
 from deccs.members.default import Member, ViewMember
 from deccs.members.running import cluster_views
 from deccs.members.views import (
     MANIFOLD,
-    MOST_COMPONENTS,
     MOST_VIEWED,
     RAW,
-    Components,
+    Seen,
     fit_components,
     views_of,
 )
-from deccs.network.autoencoder import Autoencoder, encode, exact_encoder
+from deccs.network.autoencoder import exact_encoder
 from deccs.notebook import summary_html
 from deccs.rounds.classifiers import (
     Classifiers,
@@ -49,7 +48,7 @@ from deccs.rounds.classifiers import (
 from deccs.rounds.look import Look
 from deccs.rounds.records import Consensus, Round
 from deccs.rounds.restarts import best_of_starts
-from deccs.rules import SMALL_DATA, budget_with_views
+from deccs.rules import default_budget, uses_views
 from deccs.seeds import generator_for, seed_for
 from deccs.settings import Rounds
 from deccs.training.start import starting_autoencoder
@@ -181,7 +180,10 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         self._ensemble(n_points)
 
     def _ensemble(self, n_points: int) -> Ensemble:
-        views = () if self.views is None else (RAW, MANIFOLD)
+        """The members; those of the default ensemble see the views that help with such data."""
+        looks = self.views == "auto" and self.n_clusters != 1
+        looks = looks and uses_views(n_points, self.n_features_in_)
+        views = (RAW, MANIFOLD) if looks else ()
         return ensemble_for(self.n_clusters, self.members, n_points, views)
 
     def _learn(self, fit: Fit) -> None:
@@ -191,10 +193,10 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         start = starting_autoencoder(
             rows, network, pretraining, fit.root, fit.listeners, fit.checkpoint
         )
-        look = self._look(fit, rows, ensemble, start.autoencoder) if self._has_views else None
-        if look is not None and look.is_unanimous and look.components is not None:
+        look = self._look(fit, rows, ensemble) if ensemble.on_views else None
+        members = [*ensemble.on_embedding, *([look.member(rows)] if look else ())]
+        if look and look.is_unanimous:
             rounds = clone(rounds).set_params(n_rounds=0)
-        members = [*ensemble.on_embedding, *(look.members(rows) if look else ())]
         consensus = best_of_starts(
             start.autoencoder,
             rows,
@@ -214,42 +216,34 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             self._choose(look)
 
     def _budgeted(self, rows: Rows) -> list[Any]:
-        """The settings of the three parts; with views "auto" means less work."""
+        """The settings of the three parts, with what "auto" means for DECCS; the paper's do more."""
         names = ("network", "pretraining", "rounds")
         parts = {name: self.settings_for(name) for name in names}
-        if self._has_views:
+        if self.views == "auto":
             is_image = rows.image_shape is not None
-            for key, value in budget_with_views(len(rows), rows.n_features, is_image).items():
+            for key, value in default_budget(len(rows), rows.n_features, is_image).items():
                 part, _, name = key.partition("__")
                 if getattr(parts[part], name, None) == "auto":
                     parts[part] = clone(parts[part]).set_params(**{name: value})
         return [parts[name] for name in names]
 
-    @property
-    def _has_views(self) -> bool:
-        return self.views is not None and self.n_clusters != 1
-
-    def _look(self, fit: Fit, rows: Rows, ensemble: Ensemble, first: Autoencoder) -> Look:
+    def _look(self, fit: Fit, rows: Rows, ensemble: Ensemble) -> Look:
         """What the members of the views say of a sample, before any training for agreement."""
         n_steps = len(ensemble.on_views) + 1
         fit.listeners.tell("on_progress", Progress("views", 0, n_steps))
-        sample = draw_rows(len(rows), MOST_VIEWED, generator_for(fit.root, "views"))
-        components: Components | None = None
-        if len(rows) > SMALL_DATA and rows.n_features > MOST_COMPONENTS:
-            # With that many rows the network sees more than principal components do.
-            points = encode(first, rows, sample).double().numpy()
-        else:
-            scaled = rows.scaled(sample.numpy())
-            components = fit_components(scaled, seed_for(fit.root, "components"))
-            points = components(scaled)
+        sample = draw_rows(len(rows), MOST_VIEWED, generator_for(fit.root, "views")).numpy()
+        scaled = rows.scaled(sample)
+        components = fit_components(scaled, seed_for(fit.root, "components"))
         n_clusters = self.n_clusters or most_asked(ensemble)
-        views = views_of(points, sample.numpy(), n_clusters, seed_for(fit.root, "manifold"))
+        seed = seed_for(fit.root, "manifold")
+        views = views_of(components(scaled), sample, n_clusters, seed)
         fit.listeners.tell("on_progress", Progress("views", 1, n_steps))
         partitions = cluster_views(ensemble.on_views, views, fit.root, n_jobs=self.n_jobs)
         panel = partitions.labels
         fit.listeners.tell("on_progress", Progress("views", n_steps, n_steps))
         consensus = lwgp(panel, n_clusters, random_state=seed_for(fit.root, "consensus"))
-        return Look(views, components, partitions, consensus, Judge(views.graph, panel, n_clusters))
+        judge = Judge(views.near, views.wide, panel, n_clusters)
+        return Look(views, components, partitions, consensus, judge)
 
     def _remember(self, consensus: Consensus) -> None:
         """What the rounds have learned."""
@@ -258,6 +252,9 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         self.rounds_, self.best_round_ = consensus.rounds, consensus.best_round
         self.n_iter_ = len(consensus.rounds)
         self.agreement_, self.member_names_ = best.agreement, best.member_names
+        self.label_classifier_: Classifiers | None = None
+        self.candidates_: list[Candidate] = []
+        self.seen_: Seen | None = None
         n_found = consensus.classifiers.n_clusters
         self.n_clusters_ = int(self.n_clusters or Counter(n_found).most_common(1)[0][0])
 
@@ -290,18 +287,11 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         if by_round:
             chosen = best.candidate
             self.label_classifier_ = only_member(self.classifiers_, best.best_member)
-        else:
-            self.label_classifier_ = None
         self.label_source_ = chosen.name
         self.seen_ = look.seen(None if by_round else chosen.labels)
-        self._match_clusters(chosen.labels, self._said_by_members(best))
-
-    def _said_by_members(self, best: Round) -> np.ndarray:
-        """(n_members, n_viewed) what each member says of the sample of the views."""
-        if self.seen_ is None:
-            return np.asarray(best.judged)
         self.member_names_ = (*best.member_names, *self.seen_.names)
-        return np.concatenate([best.judged, self.seen_.partitions])
+        said = np.concatenate([best.judged, self.seen_.partitions])  # (n_members, n_viewed)
+        self._match_clusters(chosen.labels, said)
 
     def _match_clusters(self, labels: np.ndarray, partitions: np.ndarray) -> None:
         """Which of the result's clusters each cluster of a member corresponds to.
@@ -309,16 +299,15 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         labels is (n,), partitions (n_members, n).
         """
         widest = max(self.classifiers_.weight.shape[1], int(partitions.max()) + 1)
-        clusters, nothing = np.arange(widest), np.full(widest, -1)
-        self._cluster_names = [
-            align_labels(np.concatenate([partition, clusters]), np.concatenate([labels, nothing]))[
-                -widest:
-            ]
-            for partition in partitions
-        ]
-        self._cluster_map = np.stack(
-            [majority_map(partition, labels, widest) for partition in partitions]
-        )
+        clusters, nothing = np.arange(widest), np.full(widest, NOISE)
+        self._cluster_names, cluster_map = [], []
+        for partition in partitions:
+            both = np.concatenate([partition, clusters]), np.concatenate([labels, nothing])
+            self._cluster_names.append(np.append(align_labels(*both)[-widest:], NOISE))
+            known = partition != NOISE
+            belongs = majority_map(partition[known], labels[known], widest)
+            cluster_map.append(np.append(belongs, NOISE))  # place -1: no label
+        self._cluster_map = np.stack(cluster_map)
 
     def _kmeans_classifier(self, Z: torch.Tensor, root: int) -> Classifiers:
         kmeans = KMeans(self.n_clusters_, n_init=10, random_state=seed_for(root, "labels"))
@@ -328,32 +317,34 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         return classify(Z, labels, train_on, held_out, generator_for(root, "labels"))
 
     def _answers(self, source: RowSource) -> Iterator[Answer]:
-        if getattr(self, "seen_", None) is None:
+        seen: Seen | None = getattr(self, "seen_", None)  # old model files have none
+        if seen is None:
             yield from super()._answers(source)
             return
         n_rows, n_features = source.shape
         encoder = exact_encoder(self.autoencoder_)
         for place in blocks(n_rows, rows_at_once(n_features) // 4):
             scaled = self.scaler_(source.read(place))
-            yield self._answer(encoder(scaled), self.seen_.places(scaled))
+            yield self._answer(encoder(scaled), seen.at(seen.places(scaled)))
 
-    def _answer(self, Z: np.ndarray, places: np.ndarray | None = None) -> Answer:
-        """The answer for represented points; ``places`` are their nearest rows in the views."""
+    def _answer(self, Z: np.ndarray, seen: Seen | None = None) -> Answer:
+        """The answer for represented points; ``seen`` has what the views say of the same points."""
         by_head = softmax(logits(self.classifiers_, Z))  # (n, n_heads, widest)
         said = by_head.argmax(2).T  # (n_members, n)
+        probabilities = None
         if self.label_classifier_ is not None:
             of_labels = logits(self.label_classifier_, Z)[:, 0]  # (n, n_clusters)
             labels, probabilities = of_labels.argmax(1), softmax(of_labels)
         else:
-            labels, probabilities = self.seen_.labels[places], None
+            assert seen is not None
+            labels = np.asarray(seen.labels)
         # How sure each member is of those of its clusters that belong to the label: (n, n_members)
         n_heads, widest = by_head.shape[1:]
         belongs = self._cluster_map[None, :n_heads, :widest] == labels[:, None, None]
         support = (by_head * belongs).sum(2)
-        if places is not None:
-            on_views = self.seen_.partitions[:, places]  # (n_view_members, n)
-            said = np.concatenate([said, on_views])
-            maps = zip(self._cluster_map[n_heads:], on_views, strict=True)
+        if seen is not None:
+            said = np.concatenate([said, seen.partitions])
+            maps = zip(self._cluster_map[n_heads:], seen.partitions, strict=True)
             confirms = np.stack([clusters[partition] == labels for clusters, partition in maps])
             support = np.concatenate([support, confirms.T], axis=1)
         if probabilities is None:

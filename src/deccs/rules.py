@@ -296,16 +296,30 @@ def default_pretraining_steps(n_points: int, batch_size: int, batches_per_pass: 
     return min(passes * batches_per_pass, max(1, 1_024_000 // batch_size))
 
 
-@auto("DECCS with views")
-def budget_with_views(n_points: int, n_features: int, is_image: bool) -> dict[str, Any]:
-    """Small networks and few steps: 1,000, and 100 a round, up to 2,000 points; 8,000 for images.
+@auto("DECCS.views")
+def uses_views(n_points: int, n_features: int) -> bool:
+    """Members see the raw data and its manifold, up to 2,000 points or 50 columns.
 
-    With views the rounds need not find the clusters alone, and one start is enough. From 2,000 points
-    on 256-256-512-10 is as good as the paper's encoder, at a quarter of its cost. Tables of more than
-    1,000 columns take 300 steps, and 30 a round, since each costs as much as many others.
+    With more of both, a network sees more than neighbors in the raw data do: its rounds decide.
 
-    >>> budget_with_views(150, 4, False)["pretraining__n_steps"], budget_with_views(70_000, 784, True)
-    (1000, {'rounds__n_init': 1, 'network__layers': (256, 256, 512, 10), 'pretraining__n_steps': 8000, 'rounds__n_steps': 200})
+    >>> uses_views(150, 4), uses_views(60, 9_712), uses_views(10_992, 16), uses_views(70_000, 784)
+    (True, True, True, False)
+    """
+    return n_points <= SMALL_DATA or n_features <= 50
+
+
+@auto("DECCS.network, DECCS.pretraining, DECCS.rounds")
+def default_budget(n_points: int, n_features: int, is_image: bool) -> dict[str, Any]:
+    """Of the three parts: 1,000 steps, and 100 a round, up to 2,000 points; above a small network.
+
+    One start is enough. From 2,000 points on 256-256-512-10 is as good as the paper's encoder, at a
+    quarter of its cost. Images that are moved at random take more steps. Tables of more than 1,000
+    columns take 300 steps, and 30 a round, since each costs as much as many others.
+
+    >>> default_budget(150, 4, False)
+    {'rounds__n_init': 1, 'pretraining__n_steps': 1000, 'rounds__n_steps': 100}
+    >>> default_budget(9_298, 256, True)["pretraining__n_steps"]
+    8000
     """
     budget: dict[str, Any] = {"rounds__n_init": 1}
     if n_points <= SMALL_DATA:

@@ -62,7 +62,8 @@ def ensemble_for(
 
 def most_asked(ensemble: Ensemble) -> int:
     """The number of clusters most members were asked for, 2 at least."""
-    clusterers = [member for _, member, *_ in (*ensemble.on_embedding, *ensemble.on_views)]
+    clusterers = [member for _, member in ensemble.on_embedding]
+    clusterers += [member for _, member, _ in ensemble.on_views]
     asked = [
         asked_clusters(member, 0) or len(np.unique(member[member >= 0]))
         for member in clusterers
@@ -84,7 +85,7 @@ def as_triple(member: Any) -> tuple[Any, Any, str]:
             f"Member {member[0]!r} is to cluster the view {member[2]!r}, but there are only "
             f"{', '.join(VIEWS)}."
         )
-    return tuple(member)  # type: ignore[return-value]
+    return tuple(member)
 
 
 def is_pair(member: Any) -> bool:

@@ -2,8 +2,9 @@
 
 Agreement alone finds the most central partition, and members that were trained to agree do so on
 anything. Neighbors in the raw data have seen no training. So a partition counts by how well it agrees
-with the members of the views, less the share of neighbors that its worst cluster loses. The rule was
-chosen on a pool of data sets; docs/pool.md has the evidence.
+with the members of the views, less the share of neighbors that its worst cluster loses. One that cuts
+no tie at all, even in a wider neighborhood, has found gaps, and needs no agreement. The rule was
+chosen on a pool of data sets; docs/choice.md has the evidence.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Candidate:
 class Judge:
     """Compares partitions of one sample."""
 
-    graph: sp.csr_array  # (n_sample, n_sample) ties between neighbors
+    graph: sp.csr_array  # (n_sample, n_sample) ties between near neighbors
+    wide_graph: sp.csr_array  # ... and between more of them
     panel: np.ndarray  # (n_panel, n_sample) partitions that no training for agreement has touched
     n_clusters: int
 
@@ -45,18 +47,25 @@ class Judge:
         """The evidence for a partition of the sample, (n_sample,)."""
         if labels.min() == NOISE or not np.array_equal(np.unique(labels), range(self.n_clusters)):
             return NEVER
-        return AGREEMENT_WEIGHT * self.agreement(labels) - self.worst_cut(labels)
+        evidence = AGREEMENT_WEIGHT * self.agreement(labels) - worst_cut(self.graph, labels)
+        return evidence + float(worst_cut(self.wide_graph, labels) == 0)
 
     def agreement(self, labels: np.ndarray) -> float:
         """The mean NMI with the panel."""
         return float(np.mean([nmi_of(labels, partition) for partition in self.panel]))
 
-    def worst_cut(self, labels: np.ndarray) -> float:
-        """The share of ties that the worst cluster loses: a partition is as good as its worst cluster."""
-        return float(cuts_by_cluster(self.graph, labels).max())
-
     def candidate(self, name: str, labels: np.ndarray) -> Candidate:
         return Candidate(name, labels, self(labels))
+
+
+def worst_cut(graph: sp.csr_array, labels: np.ndarray) -> float:
+    """The share of ties that the worst cluster loses: a partition is as good as its worst cluster.
+
+    >>> line = sp.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    >>> worst_cut(line, np.array([0, 0, 1])), worst_cut(line, np.array([0, 0, 0]))
+    (1.0, 0.0)
+    """
+    return float(cuts_by_cluster(graph, labels).max())
 
 
 def nmi_of(first: np.ndarray, second: np.ndarray) -> float:

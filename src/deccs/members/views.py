@@ -6,7 +6,7 @@ touched them. So members that see them are asked once, and can judge what the ro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,7 +24,7 @@ EMBEDDING, RAW, MANIFOLD = VIEWS = ("embedding", "raw", "manifold")
 MOST_VIEWED = 10_000  # rows: members that compare all pairs still take seconds
 MOST_COMPONENTS = 50  # of the raw data
 MOST_DIMENSIONS = 10  # of the manifold
-JUDGED_NEIGHBORS = 5  # of a point, itself included; more reach across narrow gaps
+NEAR, WIDE = 5, 10  # neighbors of a point in the two graphs, itself included
 
 
 @stored
@@ -36,7 +36,7 @@ class Components:
     axes: np.ndarray | None  # (n_features, n_components)
 
     def __call__(self, block: np.ndarray) -> np.ndarray:
-        """(n, n_features) -> (n, n_components)"""
+        """(n, n_features) -> (n, n_components)."""
         return block if self.axes is None else (block - self.mean) @ self.axes
 
 
@@ -56,7 +56,8 @@ class Views:
     sample: np.ndarray  # (n_sample,) row numbers, in order
     raw: np.ndarray  # (n_sample, n_components)
     manifold: np.ndarray  # (n_sample, n_dimensions)
-    graph: sp.csr_array  # of the nearest neighbors in the raw view
+    near: sp.csr_array  # graph of the nearest neighbors in the raw view
+    wide: sp.csr_array  # ... and of more of them
 
     def view(self, name: str) -> np.ndarray:
         return self.raw if name == RAW else self.manifold
@@ -66,7 +67,8 @@ def views_of(points: np.ndarray, sample: np.ndarray, n_clusters: int, seed: int)
     """The views of a sample, from its points (n_sample, n_components)."""
     n_dimensions = min(max(n_clusters, 2), MOST_DIMENSIONS)
     manifold = manifold_embedding(points, n_dimensions, seed)
-    return Views(sample, points, manifold, neighbor_graph(points, JUDGED_NEIGHBORS))
+    graphs = neighbor_graph(points, NEAR), neighbor_graph(points, WIDE)
+    return Views(sample, points, manifold, *graphs)
 
 
 @stored
@@ -84,10 +86,10 @@ class Seen:
         """(n, n_features) -> (n,) the place in the sample of each row's nearest neighbor."""
         return self._nearest.places(self.components(scaled))
 
-    def partition(self, name: str) -> np.ndarray:
-        """(n_sample,)"""
-        partition: np.ndarray = self.partitions[self.names.index(name)]
-        return partition
+    def at(self, places: np.ndarray) -> Seen:
+        """What was said of the rows at these places."""
+        labels = None if self.labels is None else self.labels[places]
+        return replace(self, labels=labels, partitions=self.partitions[:, places])
 
     @cached_property
     def _nearest(self) -> NearestInSample:

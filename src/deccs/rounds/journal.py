@@ -10,7 +10,6 @@ from deccs.rounds.classifiers import Classifiers
 from deccs.rounds.records import Consensus, Round
 from deccs.storage import Checkpoint
 
-
 ALIKE = 0.01  # of the evidence: rounds that differ by less are equally good
 
 

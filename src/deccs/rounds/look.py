@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from deccs.data.rows import Rows
-from deccs.labels import canonical
 from deccs.members.agreement import average_agreement, pairwise_agreement
 from deccs.members.choice import Candidate, Judge
 from deccs.members.default import Member
@@ -17,6 +16,7 @@ from deccs.members.views import Components, Seen, Views, carried
 from deccs.rounds.records import Round
 
 UNANIMOUS = 0.999  # views that agree this well leave nothing to the rounds
+CONSENSUS = "consensus of the views"  # as a candidate
 PATIENCE = 4  # rounds without a better result before they end
 
 
@@ -25,7 +25,7 @@ class Look:
     """What the members of the views say of their sample, their consensus, and who judges the rest."""
 
     views: Views
-    components: Components | None  # how any other row is seen; None if only the network can tell
+    components: Components  # how any other row is seen
     partitions: Partitions  # labels: (n_members, n_sample)
     consensus: np.ndarray  # (n_sample,)
     judge: Judge
@@ -36,15 +36,10 @@ class Look:
         labels = self.partitions.labels
         return len(labels) > 1 and average_agreement(pairwise_agreement(labels)) >= UNANIMOUS
 
-    def members(self, rows: Rows) -> list[Member]:
-        """The consensus of the views as one member of the rounds, since their members are alike.
-
-        Views of the first embedding are none: they show nothing that the other members do not see.
-        """
-        if self.components is None:
-            return []
+    def member(self, rows: Rows) -> Member:
+        """The consensus of the views as one member of the rounds, since their members are alike."""
         points, sample = self.views.raw, self.views.sample
-        return [("views", carried(self.consensus, points, sample, rows, self.components))]
+        return "views", carried(self.consensus, points, sample, rows, self.components)
 
     def is_over(self, rounds: Sequence[Round]) -> bool:
         """Whether the last rounds have found nothing better than what was known before them."""
@@ -54,17 +49,15 @@ class Look:
         return max(round_.candidate.evidence for round_ in rounds[-PATIENCE:]) <= max(before)
 
     def candidates(self, rounds: Sequence[Round]) -> list[Candidate]:
-        """What each round would give; the views and their consensus where they can label any row."""
-        of_rounds = [round_.candidate for round_ in rounds]
-        if self.components is None:
-            return of_rounds
-        named = [*zip(self.partitions.names, self.partitions.labels, strict=True)]
-        named.append(("consensus of the views", self.consensus))
-        return [*(self.judge.candidate(*pair) for pair in named), *of_rounds]
+        """The views, their consensus, and what each round would give."""
+        named = [
+            *zip(self.partitions.names, self.partitions.labels, strict=True),
+            (CONSENSUS, self.consensus),
+        ]
+        of_views = [self.judge.candidate(*pair) for pair in named]
+        return [*of_views, *(round_.candidate for round_ in rounds)]
 
-    def seen(self, labels: np.ndarray | None) -> Seen | None:
-        """What a fitted model keeps of the views."""
-        if self.components is None:
-            return None
+    def seen(self, labels: np.ndarray | None) -> Seen:
+        """What a fitted model keeps of the views; ``labels`` is the result if a view gives it."""
         partitions = self.partitions
         return Seen(self.components, self.views.raw, partitions.names, partitions.labels, labels)

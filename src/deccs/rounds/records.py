@@ -64,7 +64,8 @@ class Round:
     @property
     def candidate(self) -> Candidate:
         """What this round would give as the result."""
-        assert self.evidence is not None and self.judged is not None
+        assert self.evidence is not None
+        assert self.judged is not None
         best = self.best_member
         name = f"{self.member_names[best]}, round {self.number}"
         return Candidate(name, self.judged[best], float(self.evidence[best]))
@@ -119,7 +120,7 @@ class Clustered:
 
 @dataclass(frozen=True)
 class Consensus:
-    """The state of the round with the highest agreement, and the history."""
+    """The state of the best round, and the history."""
 
     autoencoder: Autoencoder
     classifiers: Classifiers
@@ -133,19 +134,6 @@ class Consensus:
     @property
     def agreement(self) -> float:
         return self.best.agreement
-
-    @property
-    def name(self) -> str:
-        """As a candidate for the result."""
-        assert self.cuts is not None
-        return f"{self.member_names[int(self.cuts.argmin())]}, round {self.number}"
-
-    @property
-    def candidate(self) -> Candidate:
-        """The member whose classifier cuts the fewest ties."""
-        assert self.cuts is not None and self.judged is not None
-        best = int(self.cuts.argmin())
-        return Candidate(self.name, self.judged[best], float(self.cuts[best]))
 
     @property
     def rank(self) -> tuple[int, float]:
