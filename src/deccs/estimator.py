@@ -379,8 +379,10 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         if names["autoencoder"] == "None":
             del names["autoencoder"]
         else:  # modules of the user's own have no settings
-            for name in ("layers", "dropout"):
-                del names[name], defaults[f"network__{name}"]
+            del names["layers"], names["dropout"]
+            defaults = {
+                name: value for name, value in defaults.items() if not name.startswith("network__")
+            }
         known = {self.RENAMED.get(name, name): value for name, value in names.items()}
         return {**defaults, **known, **{f"pretraining__{name}": trained[name] for name in trained}}
 
