@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from numpy.testing import assert_array_equal
 from deccs_paper import records
 from deccs_paper.processes import Workers
 from deccs_paper.yardstick import command, methods, runs, summary, tables
-from deccs_paper.yardstick.methods import METHODS, Clustering, Method, Task
+from deccs_paper.yardstick.methods import METHODS, RECIPE, Candidates, Clustering, Method, Task
 from deccs_paper.yardstick.pool import read_pool
 
 ROOT = Path(__file__).parents[2]
@@ -29,8 +30,9 @@ def write_pool(folder, *names, n=40, columns=5, noise=0):
     return folder
 
 
-def record(method, dataset, nmi, *, seed=0, d=5, cpu=1.0, status="ok", recipe=1, **scores):
+def record(method, dataset, nmi, *, seed=0, d=5, cpu=1.0, status="ok", recipe=RECIPE, **scores):
     made = {
+        "experiment": runs.EXPERIMENT,
         "dataset": dataset,
         "sha256": "0",
         "method": method,
@@ -120,6 +122,20 @@ def test_rows_without_a_class_do_not_count():
     assert "nmi_surest" not in result
 
 
+def test_regret_by_hand():
+    """The second candidate is right on all rows with a class; the result has no information."""
+    y = np.array([0, 0, 1, 1, -1])
+    partitions = np.array([[0, 1, 0, 1, 0], [1, 1, 0, 0, 0], [0, 1, 0, 1, 1]])
+    names = ("raw kmeans", "kmeans, round 1", "consensus of the views")
+    result = Clustering(np.array([0, 1, 0, 1, 1]), candidates=Candidates(names, partitions))
+    scores = runs.scores_of(y, result)
+    assert (scores["regret"], scores["best_candidate"], scores["consensus_nmi"]) == (1.0, 1.0, 0.0)
+    rounds_only = Candidates(names[:2], partitions[:2])
+    scores = runs.scores_of(y, Clustering(partitions[1], candidates=rounds_only))
+    assert scores["regret"] == 0.0 and "consensus_nmi" not in scores
+    assert "regret" not in runs.scores_of(y, Clustering(partitions[1]))
+
+
 # Methods
 
 
@@ -132,13 +148,16 @@ def test_rows_without_a_class_do_not_count():
         "sklearn spectral",
         "our spectral",
         "our agglomerative",
+        "our manifold+mixture",
+        "our manifold+agglomerative",
     ],
 )
 def test_plain_methods_separate_two_blobs_whatever_their_scale(name, tmp_path):
     (file,) = read_pool(write_pool(tmp_path, "blobs"))
     X, y = np.load(file.path)["X"], np.load(file.path)["y"]
     X[:, 2] = 1e6 * np.random.default_rng(0).normal(size=len(X))  # noise, large without scaling
-    labels = METHODS[name].cluster(Task(X, 2, seed=0)).labels
+    task, method = Task(X, 2, seed=0), METHODS[name]
+    labels = method.cluster(task, *([method.shared(task)] if method.shared else [])).labels
     assert runs.scores_of(y, Clustering(labels))["nmi"] == 1.0
 
 
@@ -179,7 +198,71 @@ def test_our_methods_return_labels_and_their_confidence():
     assert_array_equal(result.confidence, np.ones(20))  # all members agree
 
 
+def test_deccs_returns_its_candidates_and_where_its_labels_are_from(small, blobs):
+    result = methods.fitted(small(n_rounds=0), blobs.X)
+    chosen = result.candidates
+    assert runs.CONSENSUS in chosen.names and result.label_source in chosen.names
+    assert chosen.partitions.shape == (len(chosen.names), 180)
+    scores = runs.scores_of(blobs.y, result)
+    assert scores["nmi"] == scores["best_candidate"] == 1.0 and scores["regret"] == 0.0
+    without = methods.fitted(small(n_rounds=0, views=None), blobs.X)
+    assert without.candidates is None and without.label_source == "kmeans"
+
+
+def test_candidates_of_a_sample_are_left_out():
+    """A fitted model does not say which rows it drew."""
+    candidate = SimpleNamespace(name="raw kmeans", labels=np.zeros(3, dtype=int))
+    model = SimpleNamespace(labels_=np.zeros(4, dtype=int), candidates_=[candidate])
+    assert methods.candidates_of(model) is None
+    model.labels_ = np.zeros(3, dtype=int)
+    assert methods.candidates_of(model).names == ("raw kmeans",)
+
+
+def test_deep_methods_are_run_by_name_only():
+    by_default = {name for name, method in METHODS.items() if method.by_default}
+    left_out = {"AutoencoderConsensus", "IDEC", "SpectralNet", "AGAE"}
+    assert METHODS.keys() - by_default == left_out
+    assert {"DECCS", "DECCS, paper's members only"} <= by_default
+
+
 # Runs
+
+
+def test_rows_are_shuffled_by_the_seed_and_results_put_back_into_file_order(made_up, tmp_path):
+    """Rows of the file are numbered in their first column; the last 20 are the second class."""
+    folder = write_pool(tmp_path, "a")
+    with np.load(folder / "a.npz") as arrays:
+        X, y = arrays["X"], arrays["y"]
+    X[:, 0] = np.arange(40)
+    np.savez(folder / "a.npz", X=X, y=y)
+    (file,) = read_pool(folder)
+    seen = []
+
+    def by_number(task):
+        rows = task.X[:, 0].astype(int)
+        seen.append(rows)
+        labels = (rows >= 20).astype(int)
+        wrong = rows == 7
+        choice = Candidates(("right",), labels[None])
+        return Clustering(labels ^ wrong, 1.0 - wrong, ~wrong, "nowhere", choice)
+
+    for name in ("first", "second"):
+        made_up(name, by_number)
+    made = [
+        *runs.carry_out(runs.PoolRun(file, 0, ("first", "second"))),
+        *runs.carry_out(runs.PoolRun(file, 1, ("first",))),
+    ]
+    for rows in seen:
+        assert_array_equal(np.sort(rows), np.arange(40))
+        assert 0 < (np.diff(y[rows]) != 0).sum() != 1  # classes are mixed
+    assert_array_equal(seen[0], seen[1])
+    assert (seen[0] != seen[2]).any()
+    for one in made:
+        scores = one["scores"]
+        assert scores["nmi_surest"] == scores["nmi_covered"] == scores["best_candidate"] == 1.0
+        assert scores["regret"] == pytest.approx(1 - scores["nmi"], abs=1e-6)
+        assert scores["nmi"] < 0.95 and one["label_source"] == "nowhere"
+        assert one["recipe"] == RECIPE == 2
 
 
 def test_one_record_a_run_with_what_it_was_made_with(tmp_path, in_this_process):
@@ -211,7 +294,7 @@ def test_a_run_with_a_record_is_not_repeated_unless_the_data_or_the_recipe_chang
     write_pool(folder, "b", n=60)
     yardstick(folder, "kmeans", out)
     assert [one["n"] for one in records.read(out)] == [40, 40, 60]
-    newer = Method("kmeans", METHODS["kmeans"].cluster, recipe=2)
+    newer = Method("kmeans", METHODS["kmeans"].cluster, recipe=RECIPE + 1)
     monkeypatch.setitem(METHODS, "kmeans", newer)
     yardstick(folder, "kmeans", out)
     assert len(list(records.read(out))) == 5
@@ -363,13 +446,44 @@ def test_few_data_sets_do_not_take_the_others_from_the_table():
     names = [f"set{number}" for number in range(10)]
     made = [record("kmeans", name, 0.5) for name in names]
     made += [record("ward", name, 0.6) for name in names[:9]]
-    made += [record("DECCS", "set0", 0.7)]
+    made += [record("DECCS", name, 0.7) for name in names[:5]]
+    made += [record("IDEC", name, 0.7) for name in names[:1]]
     titles = dict(tables.comparisons(made))
     assert [len(one.rows) for one in titles.values()] == [2, 3, 2, 3]
     assert list(titles)[:2] == [
         "all data sets: 9 of 10",
-        "all data sets, every method: the 1 that all of them have",
+        "all data sets, every method: the 5 that all of them have",
     ]
+    assert tables.remarks(made) == ["On too few data sets for a table: IDEC (1)."]
+
+
+def test_there_is_no_table_of_every_method_over_few_data_sets():
+    made = [record("kmeans", f"set{number}", 0.5) for number in range(10)]
+    made += [record("DECCS", f"set{number}", 0.5) for number in range(4)]
+    assert list(dict(tables.comparisons(made))) == ["all data sets: 10 of 10", "tables: 10 of 10"]
+
+
+def test_the_choice_of_deccs_by_hand():
+    """Regrets of .1 and .3. One data set in two is below the consensus of the views, by .2."""
+    made = [
+        record("DECCS", "a", 0.6, regret=0.05, consensus_nmi=0.6),
+        record("DECCS", "a", 0.6, seed=1, regret=0.15, consensus_nmi=0.604),
+        record("DECCS", "b", 0.5, regret=0.3, consensus_nmi=0.7),
+        record("DECCS", "large", 0.5),
+        record("DECCS, paper's members only", "a", 0.1),
+    ]
+    choice = summary.choice_of(summary.values_of(made)["DECCS"])
+    assert (choice.n_datasets, choice.n_compared) == (2, 2)
+    assert choice.regret.value == pytest.approx(0.2) and choice.regret.low == pytest.approx(0.1)
+    assert choice.below == summary.Estimate(0.5, 0, 1)  # .602 to .6 is still a tie
+    assert choice.largest_loss == (pytest.approx(0.2), "b")
+    (text,) = tables.choice_text(made)
+    assert text == (
+        "What DECCS chose: mean regret 0.200 (0.100 to 0.300) over 2 data sets; share of data sets "
+        "below the consensus of the views 0.50 (0.00 to 1.00) of 2; largest loss against it 0.200, "
+        "on b."
+    )
+    assert not tables.choice_text(made[3:])
 
 
 # The page
@@ -382,6 +496,13 @@ def test_the_page_is_rewritten_from_the_records(tmp_path, in_this_process):
     text = page.read_text()
     assert "| kmeans | 1.000 (1.000 to 1.000) |" in text and text.endswith("after\n")
     assert text == tables.PAGE.put_into(text, tables.page_text(out))
+
+
+def test_a_page_without_records_that_count_says_so(tmp_path):
+    out = tmp_path / "r.jsonl"
+    assert tables.page_text(out) == "No records yet."
+    records.append(out, record("kmeans", "a", 0.5, recipe=RECIPE - 1))
+    assert tables.page_text(out) == "No records yet."
 
 
 def test_the_published_page_is_that_of_the_published_records():

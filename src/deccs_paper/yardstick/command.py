@@ -19,7 +19,7 @@ from deccs_paper.yardstick import preload
 from deccs_paper.yardstick.methods import METHODS
 from deccs_paper.yardstick.pool import read_pool
 from deccs_paper.yardstick.runs import FAILED, OK, PoolRun, carry_out, headers, missing
-from deccs_paper.yardstick.tables import PAGE, page_text, terminal_tables
+from deccs_paper.yardstick.tables import PAGE, page_text, pool_records, terminal_tables
 
 ONE_THREAD = (
     "OMP_NUM_THREADS",
@@ -47,12 +47,16 @@ def command(
     with errors_as_messages(output):
         files = {file.name: file for file in read_pool(folder)}
         wanted = known_names(split_names(data), list(files), "--data") if data else list(files)
-        rows = known_names(split_names(methods), list(METHODS), "--methods") if methods else METHODS
+        rows = (
+            known_names(split_names(methods), list(METHODS), "--methods")
+            if methods
+            else [name for name, method in METHODS.items() if method.by_default]
+        )
         failed = run_missing(
             output,
             lambda known: missing(
                 [file for name, file in files.items() if name in wanted],
-                list(rows),
+                rows,
                 n_seeds,
                 known,
                 again=again,
@@ -60,7 +64,7 @@ def command(
             jobs,
             out,
         )
-        output.result({}, terminal_tables(list(records.read(out))))
+        output.result({}, terminal_tables(pool_records(out)))
         if page:
             PAGE.rewrite(page, page_text(out))
         if failed:

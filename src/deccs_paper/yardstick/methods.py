@@ -6,7 +6,7 @@ Each is one function of a :class:`Task`, which has no true labels. ``@rival("nam
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
 from typing import Any
@@ -25,13 +25,15 @@ from deccs.events import Callback
 from deccs.labels import NOISE
 from deccs.members.carry import NearestInSample
 from deccs.members.default import DEFAULT_MEMBERS, MEMBERS
+from deccs.members.manifold import manifold_embedding
 from deccs.members.running import ask, fresh_copy
 from deccs.members.spectral import of_length_one
 from deccs.seeds import seed_for
 
 MOST_COMPONENTS = 50  # principal components of the raw data, where it has more columns
 UMAP_NEIGHBORS = 15
-MOST_UMAP_DIMENSIONS = 10
+MOST_DIMENSIONS = 10  # of a manifold embedding
+RECIPE = 2  # of all methods: since 2 the rows are shuffled before every fit
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,22 @@ class Task:
         components: np.ndarray = pca.fit_transform(self.scaled)
         return components
 
+    @property
+    def n_dimensions(self) -> int:
+        """Of a manifold embedding: as many as clusters, from 2 to 10."""
+        return min(max(self.k, 2), MOST_DIMENSIONS)
+
     def member(self, name: str) -> Any:
         """A member of the default ensemble, not fitted."""
         return fresh_copy(MEMBERS[name](self.k), self.seed)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The partitions of all rows that a fit chose its result from."""
+
+    names: tuple[str, ...]
+    partitions: np.ndarray  # (n_candidates, n)
 
 
 @dataclass(frozen=True)
@@ -71,6 +86,24 @@ class Clustering:
     labels: np.ndarray  # (n,)
     confidence: np.ndarray | None = None  # (n,) how sure each label is
     covered: np.ndarray | None = None  # (n,) whether the method itself labeled the point
+    label_source: str | None = None  # which candidate, member or classifier the labels are from
+    candidates: Candidates | None = None
+
+    def in_file_order(self, order: np.ndarray) -> Clustering:
+        """The same clustering of rows that were shuffled: row i of the fit is ``order[i]`` of the file.
+
+        >>> Clustering(np.array([7, 8, 9])).in_file_order(np.array([2, 0, 1])).labels
+        array([8, 9, 7])
+        """
+        back = np.argsort(order)  # (n,)
+        chosen = self.candidates
+        return replace(
+            self,
+            labels=self.labels[back],
+            confidence=None if self.confidence is None else self.confidence[back],
+            covered=None if self.covered is None else self.covered[back],
+            candidates=chosen and replace(chosen, partitions=chosen.partitions[:, back]),
+        )
 
 
 Cluster = Callable[..., Clustering]  # (task) or, with a shared part, (task, that part)
@@ -84,7 +117,8 @@ class Method:
     cluster: Cluster
     needs: tuple[str, ...] = ()  # modules of the extra "rivals"
     shared: Callable[[Task], Any] | None = None
-    recipe: int = 1  # raised when the method changes: older records do not count then
+    recipe: int = RECIPE  # raised when the method changes: older records do not count then
+    by_default: bool = True  # whether it is run where no methods are named
 
     def missing(self) -> tuple[str, ...]:
         """What is not installed."""
@@ -154,8 +188,8 @@ def mixture_of(task: Task, Z: np.ndarray) -> Clustering:
 
 
 def umap_embedding(task: Task) -> np.ndarray:
-    """UMAP in as many dimensions as clusters, from 2 to 10: (n, n_dimensions)."""
-    return umap_of(task.scaled, min(max(task.k, 2), MOST_UMAP_DIMENSIONS), task.seed)
+    """umap-learn's embedding of all columns: (n, n_dimensions)."""
+    return umap_of(task.scaled, task.n_dimensions, task.seed)
 
 
 def umap_of(X: np.ndarray, n_dimensions: int, seed: int, **settings: Any) -> np.ndarray:
@@ -188,6 +222,21 @@ def umap_hdbscan(_task: Task, embedding: np.ndarray) -> Clustering:
     """HDBSCAN as it comes; it is not told the number of clusters."""
     model = HDBSCAN(copy=True).fit(embedding)
     return with_noise_filled(embedding, model.labels_, model.probabilities_)
+
+
+def our_manifold(task: Task) -> np.ndarray:
+    """The embedding that members of DECCS see: (n, n_dimensions)."""
+    return manifold_embedding(task.components, task.n_dimensions, task.seed)
+
+
+@rival("our manifold+mixture", shared=our_manifold)
+def our_manifold_mixture(task: Task, embedding: np.ndarray) -> Clustering:
+    return mixture_of(task, embedding)
+
+
+@rival("our manifold+agglomerative", shared=our_manifold)
+def our_manifold_agglomerative(task: Task, embedding: np.ndarray) -> Clustering:
+    return Clustering(task.member("agglomerative").fit_predict(embedding))
 
 
 @rival("evoc", needs=("evoc",))
@@ -281,15 +330,33 @@ def fitted(model: Any, X: np.ndarray) -> Clustering:
     confidence = answer.confidence
     if confidence is None and answer.probabilities is not None:
         confidence = answer.probabilities.max(axis=1)
-    return Clustering(labels, confidence)
+    source: str | None = getattr(model, "label_source_", None)
+    return Clustering(labels, confidence, label_source=source, candidates=candidates_of(model))
 
 
-def with_defaults(estimator: type, task: Task) -> Clustering:
-    return fitted(estimator(task.k, random_state=task.seed), task.X)
+def candidates_of(model: Any) -> Candidates | None:
+    """What a fit chose its result from; None where it has labels of a sample of the rows only.
+
+    Up to 10,000 rows the sample of the views is all of them, in their order. Beyond, a fitted model
+    does not say which rows it drew.
+    """
+    made = getattr(model, "candidates_", None)
+    if not made or len(made[0].labels) != len(model.labels_):
+        return None
+    return Candidates(
+        tuple(candidate.name for candidate in made),
+        np.stack([candidate.labels for candidate in made]),
+    )
 
 
-for estimator in (DECCS, AutoencoderConsensus, IDEC, SpectralNet, AGAE):
-    rival(estimator.__name__)(partial(with_defaults, estimator))
+def with_settings(estimator: type, task: Task, **settings: Any) -> Clustering:
+    return fitted(estimator(task.k, random_state=task.seed, **settings), task.X)
+
+
+rival("DECCS")(partial(with_settings, DECCS))
+rival("DECCS, paper's members only")(partial(with_settings, DECCS, views=None))
+for estimator in (AutoencoderConsensus, IDEC, SpectralNet, AGAE):  # too slow for a whole pool
+    rival(estimator.__name__, by_default=False)(partial(with_settings, estimator))
 
 
 # Compilation, which is not part of a fit

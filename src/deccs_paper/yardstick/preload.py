@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import warnings
 
+import torch._dynamo  # noqa: F401  the first optimizer of a process would import it: 0.7 seconds
+
 from deccs_paper.yardstick.methods import warm_up
 
 COMPILE = "DECCS_YARDSTICK_COMPILE"  # names of modules, separated by commas

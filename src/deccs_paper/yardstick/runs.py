@@ -20,13 +20,22 @@ from sklearn.metrics import adjusted_mutual_info_score
 from deccs import scores
 from deccs.environment import peak_memory_mb
 from deccs.labels import NOISE
+from deccs.seeds import seed_for
 from deccs_paper import records
 from deccs_paper.records import Record
-from deccs_paper.yardstick.methods import METHODS, Clustering, Method, Task, warm_up
+from deccs_paper.yardstick.methods import (
+    METHODS,
+    Candidates,
+    Clustering,
+    Method,
+    Task,
+    warm_up,
+)
 from deccs_paper.yardstick.pool import PoolFile, read_arrays
 
 EXPERIMENT = "pool"
 SURE_SHARE = 0.95
+CONSENSUS = "consensus of the views"  # a candidate of DECCS
 OK, FAILED, NOT_INSTALLED = "ok", "failed", "not installed"
 PACKAGES = {"umap": ("umap-learn", "pynndescent", "numba"), "evoc": ("evoc", "numba")}
 
@@ -136,7 +145,8 @@ def scored(run: PoolRun) -> Iterator[Record]:
     methods = [METHODS[name] for name in run.methods]
     warm_up({module for method in methods for module in method.needs})
     X, y = read_arrays(run.file.path)
-    task = Task(X, run.file.k, run.seed)
+    order = row_order(len(X), run.seed)
+    task = Task(X[order], run.file.k, run.seed)
     start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     shared: Measured | None = None
     for method in methods:
@@ -149,7 +159,10 @@ def scored(run: PoolRun) -> Iterator[Record]:
             if method.shared and shared is None:
                 shared = measured(partial(method.shared, task))
             result = measured(partial(fit, method, task, shared))
-            record |= {"status": OK, "scores": scores_of(y, result.value)}
+            clustering: Clustering = result.value.in_file_order(order)
+            record |= {"status": OK, "scores": scores_of(y, clustering)}
+            if clustering.label_source is not None:
+                record["label_source"] = clustering.label_source
             record |= result.costs(shared if method.shared else None)
         except Exception as error:  # noqa: BLE001  a failed run is a record, not the end
             record |= {
@@ -158,6 +171,16 @@ def scored(run: PoolRun) -> Iterator[Record]:
                 "traceback": traceback.format_exc(),
             }
         yield record | {"peak_memory_mb": peak_memory_mb()}
+
+
+def row_order(n_rows: int, seed: int) -> np.ndarray:
+    """The order in which all methods get the rows: (n_rows,) their numbers in the file.
+
+    Many files are sorted by class, and some methods work through the rows in their order: umap-learn
+    moves edges that way, and agglomerative clustering breaks ties. That would give the classes away.
+    """
+    rng = np.random.default_rng(seed_for(seed, "order of the rows"))
+    return rng.permutation(n_rows)
 
 
 @dataclass(frozen=True)
@@ -197,7 +220,7 @@ def scores_of(y: np.ndarray, result: Clustering) -> dict[str, float]:
     """Scores on the rows that have a class; NaN for what a method does not have.
 
     ``nmi_surest`` is the NMI of the surest 95 %, ``nmi_covered`` that of the points the method
-    itself has labeled.
+    itself has labeled. See :func:`choice_scores` for those of a method that had a choice.
     """
     rows = y != NOISE
     truth, labels = y[rows], result.labels[rows]
@@ -217,7 +240,24 @@ def scores_of(y: np.ndarray, result: Clustering) -> dict[str, float]:
         values |= {
             "nmi_covered": scores.nmi(truth[covered], labels[covered]) if covered.any() else 0.0
         }
+    if result.candidates is not None:
+        values |= choice_scores(truth, labels, result.candidates, rows)
     return {name: round(value, 6) for name, value in values.items()}
+
+
+def choice_scores(
+    truth: np.ndarray, labels: np.ndarray, candidates: Candidates, rows: np.ndarray
+) -> dict[str, float]:
+    """How good the choice of the result was; truth and labels are those of the ``rows`` with a class.
+
+    ``best_candidate`` is the NMI of the best candidate, ``regret`` what the result lacks to it, and
+    ``consensus_nmi`` that of the consensus of the views, which needs no training.
+    """
+    nmi = [scores.nmi(truth, partition[rows]) for partition in candidates.partitions]
+    values = {"best_candidate": max(nmi), "regret": max(nmi) - scores.nmi(truth, labels)}
+    if CONSENSUS in candidates.names:
+        values["consensus_nmi"] = nmi[candidates.names.index(CONSENSUS)]
+    return values
 
 
 def surest(confidence: np.ndarray, share: float) -> np.ndarray:

@@ -17,7 +17,9 @@ TIE = 0.005  # of NMI: closer results are a tie
 N_RESAMPLES, SEED, INTERVAL = 2_000, 0, (2.5, 97.5)
 SHAPE_COLUMNS = 3  # data sets with at most as many columns are drawn shapes
 SHOWN_SHARE = 0.9  # of the data sets a method must have to be compared on all
+FEWEST = 5  # data sets of a comparison of every method; intervals over fewer mean nothing
 MEANS = ("nmi", "ami", "ari", "nmi_surest")  # scores
+CHOICE = ("regret", "best_candidate", "consensus_nmi")  # scores of a method with candidates
 
 Values = dict[str, dict[str, dict[str, float]]]  # method -> data set -> quantity -> value
 
@@ -58,13 +60,25 @@ class Comparison:
     rows: tuple[Row, ...]
 
 
+@dataclass(frozen=True)
+class Choice:
+    """How well the reference chose among its candidates. What no data set has is None."""
+
+    n_datasets: int  # with a regret
+    regret: Estimate | None  # mean
+    n_compared: int  # with the NMI of the consensus of the views
+    below: Estimate | None  # share of data sets worse than that consensus by more than a tie
+    largest_loss: tuple[float, str] | None  # against that consensus, and its data set
+
+
 def values_of(records: Iterable[Record]) -> Values:
     """The mean over seeds of each quantity; failed runs do not count."""
     runs: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
     for record in latest(records).values():
         if record["status"] == OK:
-            scores = {name: record["scores"][name] for name in MEANS if name in record["scores"]}
-            run = scores | {"cpu_seconds": record["cpu_seconds"]}
+            scores = record["scores"]
+            run = {name: scores[name] for name in (*MEANS, *CHOICE) if name in scores}
+            run["cpu_seconds"] = record["cpu_seconds"]
             runs[record["method"], record["dataset"]].append(run)
     values: Values = defaultdict(dict)
     for (method, dataset), made in runs.items():
@@ -86,6 +100,12 @@ def shapes_and_tables(records: Iterable[Record]) -> dict[str, set[str]]:
 def nearly_complete(values: Values, datasets: set[str]) -> list[str]:
     """The methods with results on nearly all of the data sets."""
     least = SHOWN_SHARE * len(datasets)
+    return [method for method, results in values.items() if len(datasets & results.keys()) >= least]
+
+
+def with_enough(values: Values, datasets: set[str]) -> list[str]:
+    """The methods with results on enough of the data sets for a comparison of every method."""
+    least = min(FEWEST, len(datasets))
     return [method for method, results in values.items() if len(datasets & results.keys()) >= least]
 
 
@@ -157,3 +177,27 @@ def wins_and_losses(nmi: np.ndarray, reference: np.ndarray, draws: np.ndarray) -
     net = Estimate(float(outcome.sum()), float(low), float(high))
     wins, losses, ties = (int((outcome == sign).sum()) for sign in (1, -1, 0))
     return Against(wins, losses, ties, net)
+
+
+def choice_of(results: Mapping[str, Mapping[str, float]]) -> Choice:
+    """How well a method chose, from its quantities on each data set.
+
+    >>> palm = {"nmi": 0.5, "regret": 0.25, "consensus_nmi": 0.75}
+    >>> choice = choice_of({"palm": palm, "zoo": {"nmi": 0.5, "regret": 0.0, "consensus_nmi": 0.4}})
+    >>> choice.regret.value, choice.below.value, choice.largest_loss
+    (0.125, 0.5, (0.25, 'palm'))
+    """
+    chose = sorted(name for name, values in results.items() if "regret" in values)
+    compared = sorted(name for name, values in results.items() if "consensus_nmi" in values)
+    regret = column(results, chose, "regret")
+    loss = column(results, compared, "consensus_nmi") - column(results, compared, "nmi")
+    worst = int(loss.argmax()) if compared else 0
+    return Choice(
+        len(chose),
+        mean_of(regret, resamples(len(chose))) if chose else None,
+        len(compared),
+        mean_of((np.round(loss, 9) > TIE).astype(float), resamples(len(compared)))
+        if compared
+        else None,
+        (float(loss[worst]), compared[worst]) if compared else None,
+    )

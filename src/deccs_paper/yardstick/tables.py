@@ -13,16 +13,19 @@ from deccs_paper import records
 from deccs_paper.blocks import Block
 from deccs_paper.records import Record
 from deccs_paper.table import markdown
-from deccs_paper.yardstick.runs import OK, latest
+from deccs_paper.yardstick.runs import EXPERIMENT, OK, latest
 from deccs_paper.yardstick.summary import (
+    FEWEST,
     REFERENCE,
     Against,
     Comparison,
     Estimate,
+    choice_of,
     compare,
     nearly_complete,
     shapes_and_tables,
     values_of,
+    with_enough,
 )
 
 PAGE = Block("pool", "deccs yardstick ../shared/pool --page docs/pool.md")
@@ -37,7 +40,10 @@ HEADS = {  # quantity -> head and format of its column
 
 
 def comparisons(made: Sequence[Record]) -> Iterator[tuple[str, Comparison]]:
-    """Titles and comparisons: all data sets, tables and shapes, then every method on what all have."""
+    """Titles and comparisons: all data sets, tables and shapes, each also with every method.
+
+    Every method is one with results on at least five data sets, compared on those that all have.
+    """
     values = values_of(made)
     kinds = shapes_and_tables(made)
     kinds = {"all data sets": kinds["tables"] | kinds["shapes"], **kinds}
@@ -46,9 +52,10 @@ def comparisons(made: Sequence[Record]) -> Iterator[tuple[str, Comparison]]:
         first = compare(values, methods, datasets)
         if first.rows:
             yield f"{kind}: {len(first.datasets)} of {len(datasets)}", first
-        if len(methods) < len(values):
-            every = compare(values, list(values), datasets)
-            if every.rows:
+        enough = with_enough(values, datasets)
+        if len(methods) < len(enough):
+            every = compare(values, enough, datasets)
+            if len(every.datasets) >= FEWEST:
                 words = f"{kind}, every method: the {len(every.datasets)} that all of them have"
                 yield words, every
 
@@ -87,13 +94,47 @@ def outcome(against: Against | None) -> str:
     return f"{against.wins} / {against.losses} / {against.ties}, net {net}"
 
 
+def choice_text(made: Sequence[Record]) -> list[str]:
+    """How well the reference chose among its candidates, in one paragraph; none without records."""
+    choice = choice_of(values_of(made).get(REFERENCE, {}))
+    parts = []
+    if choice.regret is not None:
+        regret = number(choice.regret, ".3f")
+        parts.append(f"mean regret {regret} over {choice.n_datasets} data sets")
+    if choice.below is not None and choice.largest_loss is not None:
+        loss, dataset = choice.largest_loss
+        share = number(choice.below, ".2f")
+        parts.append(
+            f"share of data sets below the consensus of the views {share} of {choice.n_compared}"
+        )
+        parts.append(f"largest loss against it {loss:.3f}, on {dataset}")
+    return [f"What {REFERENCE} chose: {'; '.join(parts)}."] if parts else []
+
+
+def begun(made: Sequence[Record]) -> list[str]:
+    """One line on the methods with results on too few data sets for a table; none without any."""
+    values = values_of(made)
+    datasets = {name for results in values.values() for name in results}
+    few = {
+        name: len(values[name])
+        for name in sorted(values.keys() - set(with_enough(values, datasets)))
+    }
+    words = ", ".join(f"{method} ({n_datasets})" for method, n_datasets in few.items())
+    return [f"On too few data sets for a table: {words}."] if few else []
+
+
+def pool_records(path: Path) -> list[Record]:
+    """The records of this comparison; those of other experiments in the file are left out."""
+    return [record for record in records.read(path) if record["experiment"] == EXPERIMENT]
+
+
 def page_text(path: Path) -> str:
     """All comparisons of a file of records as Markdown, and what did not succeed."""
-    made = list(records.read(path))
+    made = pool_records(path)
     parts = []
     for title, comparison in comparisons(made):
         parts.append(f"**{title[0].upper()}{title[1:]}**\n\n{markdown(*cells(comparison))}")
-    return "\n\n".join([*parts, *gaps(made)])
+    return "\n\n".join([*parts, *remarks(made)])
 
 
 def terminal_tables(made: Sequence[Record]) -> Group:
@@ -107,7 +148,14 @@ def terminal_tables(made: Sequence[Record]) -> Group:
         for row in rows:
             table.add_row(*row)
         parts.append(table)
-    return Group(*parts, *gaps(made))
+    return Group(*parts, *remarks(made))
+
+
+def remarks(made: Sequence[Record]) -> list[str]:
+    """What is said below the tables."""
+    if not latest(made):
+        return ["No records yet."]
+    return [*choice_text(made), *begun(made), *gaps(made)]
 
 
 def gaps(made: Sequence[Record]) -> list[str]:
