@@ -181,7 +181,12 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
                 inner = self.settings_for(name).get_params(deep=False)
                 values |= {f"{name}__{key}": value for key, value in inner.items()}
                 del values[name]
-        values = {name: value for name, value in values.items() if name not in WITHOUT_EFFECT}
+        # A parameter that does what fits did before it was added is no fact: older checkpoints lack it.
+        values = {
+            name: value
+            for name, value in values.items()
+            if name not in WITHOUT_EFFECT and not (name in self.ADDED and value == self.ADDED[name])
+        }
         if "device" in values:
             values["device"] = pick_device(values["device"])
         return {name: as_fact(value) for name, value in values.items()}

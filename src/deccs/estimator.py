@@ -129,6 +129,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     rounds: Annotated[Rounds | None, settings(Rounds)] = None
     n_jobs: Annotated[int | None, N_JOBS] = None
 
+    ADDED: ClassVar[dict[str, Any]] = {"views": None}
     RENAMED: ClassVar[dict[str, str]] = {
         **AutoencoderEmbedder.RENAMED,
         **{
@@ -180,10 +181,10 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         self._ensemble(n_points)
 
     def _ensemble(self, n_points: int) -> Ensemble:
-        """The members; those of the default ensemble see the views that help with such data."""
-        looks = self.views == "auto" and self.n_clusters != 1
-        looks = looks and uses_views(n_points, self.n_features_in_)
-        views = (RAW, MANIFOLD) if looks else ()
+        """The members; those of the default ensemble see the views where these help."""
+        views = (RAW, MANIFOLD) if self.views == "auto" and self.n_clusters != 1 else ()
+        if self.members is None and not uses_views(n_points, self.n_features_in_):
+            views = ()
         return ensemble_for(self.n_clusters, self.members, n_points, views)
 
     def _learn(self, fit: Fit) -> None:
@@ -290,13 +291,16 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         self.label_source_ = chosen.name
         self.seen_ = look.seen(None if by_round else chosen.labels)
         self.member_names_ = (*best.member_names, *self.seen_.names)
+        self.n_clusters_ = look.judge.n_clusters
         said = np.concatenate([best.judged, self.seen_.partitions])  # (n_members, n_viewed)
-        self._match_clusters(chosen.labels, said)
+        # A classifier by itself has no gaps in its numbers.
+        self._match_clusters(np.unique(chosen.labels, return_inverse=True)[1], said)
 
     def _match_clusters(self, labels: np.ndarray, partitions: np.ndarray) -> None:
         """Which of the result's clusters each cluster of a member corresponds to.
 
-        labels is (n,), partitions (n_members, n).
+        labels is (n,), partitions (n_members, n). Members of the views may have noise, -1: it finds
+        its number, -1, in one more place at the end.
         """
         widest = max(self.classifiers_.weight.shape[1], int(partitions.max()) + 1)
         clusters, nothing = np.arange(widest), np.full(widest, NOISE)
@@ -359,14 +363,14 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         )
 
     def _votes(self, member_labels: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """(n, n_clusters): half for the label itself, half for what the members say."""
+        """(n, n_clusters): half for the label itself, half for what it and the members say."""
         votes = np.zeros((len(labels), self.n_clusters_))
-        rows = np.arange(len(labels))
-        votes[rows, labels] = 0.5
+        rows, one_vote = np.arange(len(labels)), 0.5 / (len(member_labels) + 1)
+        votes[rows, labels] = 0.5 + one_vote
         for numbers, partition in zip(self._cluster_map, member_labels, strict=True):
             said = numbers[partition]
             known = said >= 0
-            votes[rows[known], said[known]] += 0.5 / len(member_labels)
+            votes[rows[known], said[known]] += one_vote
         return votes / votes.sum(axis=1, keepdims=True)
 
     def _facts_of_version_1(self, facts: Mapping[str, str]) -> dict[str, str]:
@@ -375,7 +379,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         trained = dict(re.findall(r"(\w+)=([^,)]+)", words))
         if "epochs" in trained:
             trained["n_epochs"] = trained.pop("epochs").replace("'auto'", "None")
-        defaults = DECCS()._facts()
+        defaults = DECCS(views=None)._facts()
         if names["autoencoder"] == "None":
             del names["autoencoder"]
         else:  # modules of the user's own have no settings

@@ -43,27 +43,32 @@ def ensemble_for(
 ) -> Ensemble:
     """The user's members, checked; the default members for ``n_clusters`` if there are none.
 
-    ``views`` are those of the default members beside the embedding.
+    ``views`` are those there are beside the embedding; the default members cluster all of them.
     """
     if members is None:
         on_embedding = members_for(n_clusters, None, n_points)
         return Ensemble(on_embedding, default_view_members(max(2, int(n_clusters or 2)), views))
-    triples = [as_triple(member) for member in members]
-    checked = check_members([triple[:2] for triple in triples], n_points)
+    checked = check_members([without_view(member) for member in members], n_points)
     pairs: list[Member] = []
     on_views: list[ViewMember] = []
-    for (name, member), (_, _, view) in zip(checked, triples, strict=True):
+    for (name, member), given in zip(checked, members, strict=True):
+        view = view_of(given, views)
         if view == EMBEDDING or is_labeling(member):
             pairs.append((name, member))
         else:
             on_views.append((name, member, view))
+    if not pairs:
+        raise ValueError(
+            f"All members cluster other views than the embedding: {[name for name, _ in checked]}. "
+            "At least one must cluster the embedding, since that is what the rounds change."
+        )
     return Ensemble(pairs, on_views)
 
 
 def most_asked(ensemble: Ensemble) -> int:
     """The number of clusters most members were asked for, 2 at least."""
-    clusterers = [member for _, member in ensemble.on_embedding]
-    clusterers += [member for _, member, _ in ensemble.on_views]
+    clusterers: list[Any] = [pair[1] for pair in ensemble.on_embedding]
+    clusterers += [triple[1] for triple in ensemble.on_views]
     asked = [
         asked_clusters(member, 0) or len(np.unique(member[member >= 0]))
         for member in clusterers
@@ -72,20 +77,36 @@ def most_asked(ensemble: Ensemble) -> int:
     return max(2, Counter(asked).most_common(1)[0][0] if asked else 2)
 
 
-def as_triple(member: Any) -> tuple[Any, Any, str]:
-    """A pair clusters the embedding; a third part names another view.
+def without_view(member: Any) -> Any:
+    """The pair of name and clusterer of a triple; anything else as it is.
 
-    >>> as_triple(("a", "A")), as_triple(("b", "B", "raw"))
-    (('a', 'A', 'embedding'), ('b', 'B', 'raw'))
+    >>> without_view(("a", "A")), without_view(("b", "B", "raw"))
+    (('a', 'A'), ('b', 'B'))
     """
-    if not isinstance(member, tuple | list) or len(member) != 3:
-        return (*member, EMBEDDING) if is_pair(member) else (member, None, EMBEDDING)
-    if member[2] not in VIEWS:
+    is_triple = isinstance(member, tuple | list) and len(member) == 3
+    return tuple(member[:2]) if is_triple else member
+
+
+def view_of(member: Any, views: Sequence[str]) -> str:
+    """What a member clusters: a pair the embedding, a triple the view it names.
+
+    >>> view_of(("a", "A"), ("raw",)), view_of(("b", "B", "raw"), ("raw",))
+    ('embedding', 'raw')
+    """
+    if len(member) == 2:
+        return EMBEDDING
+    name, _, view = member
+    if not isinstance(view, str) or view not in VIEWS:
         raise ValueError(
-            f"Member {member[0]!r} is to cluster the view {member[2]!r}, but there are only "
+            f"Member {name!r} is to cluster the view {view!r}, but there are only "
             f"{', '.join(VIEWS)}."
         )
-    return tuple(member)
+    if view not in (EMBEDDING, *views):
+        raise ValueError(
+            f"Member {name!r} is to cluster the view {view!r}, but with views=None or n_clusters=1 "
+            "all members cluster the embedding. Leave the view out, or set views='auto'."
+        )
+    return view
 
 
 def is_pair(member: Any) -> bool:

@@ -108,8 +108,12 @@ def cluster_views(
         else:
             names.append(name)
             partitions.append(canonical(answer))
-    labels = np.stack(partitions) if partitions else np.empty((0, len(views.sample)), dtype=int)
-    return Partitions(tuple(names), labels)
+    if not names:
+        raise TooFewMembers(
+            f"None of the {len(members)} members of the views gave a partition. The warnings above "
+            "say why. Try other members, fewer clusters or views=None."
+        )
+    return Partitions(tuple(names), np.stack(partitions))
 
 
 def of_one_scale(Z: np.ndarray, each_column: bool = False) -> np.ndarray:

@@ -19,6 +19,7 @@ from deccs.data.sampling import draw_rows, sample_count
 from deccs.events import NOBODY, Listeners
 from deccs.labels import canonical
 from deccs.members.agreement import average_agreement, member_weights, pairwise_agreement
+from deccs.members.choice import NEVER
 from deccs.members.default import Member
 from deccs.members.running import MemberWarning, TooFewMembers, cluster
 from deccs.network.autoencoder import Autoencoder, encode
@@ -140,7 +141,13 @@ def judged(
     """The round with the labels of each member's classifier for the sample of the views, judged."""
     Z = encode(autoencoder, rows, torch.from_numpy(look.views.sample))  # (n_viewed, n_latent)
     partitions = classifiers.cpu()(Z).argmax(2).T.numpy()  # (n_members, n_viewed)
-    evidence = np.array([look.judge(canonical(labels)) for labels in partitions])
+    # A cluster that a classifier knows, but gives to no row of the sample, is one too many.
+    evidence = np.array(
+        [
+            look.judge(canonical(labels)) if n_found == look.judge.n_clusters else NEVER
+            for labels, n_found in zip(partitions, classifiers.n_clusters, strict=True)
+        ]
+    )
     return replace(round_, judged=partitions, evidence=evidence)
 
 

@@ -71,6 +71,7 @@ def load(path: str | PathLike[str], *, kind: type | None = None, network: Any = 
     reader = Reader(arrays)
     try:
         parameters = {name: reader.value(tree) for name, tree in document["parameters"].items()}
+        parameters = {**cls.ADDED, **parameters}
         model = cls(**parameters) if document["format_version"] > 1 else from_old(cls, parameters)
         for name, tree in document["learned"].items():
             if (
@@ -156,6 +157,7 @@ class ModelFiles:
     """``model.save(path)`` and ``Class.load(path)``."""
 
     RENAMED: ClassVar[Mapping[str, str]] = {}  # parameters in files of version 1 -> their names now
+    ADDED: ClassVar[Mapping[str, Any]] = {}  # parameters older files lack -> what fits did then
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
