@@ -59,17 +59,25 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     """Deep Embedded Clustering with Consensus representationS (ICDM 2022).
 
     An autoencoder embeds the data, an ensemble of different clusterers clusters the embedding,
-    and round after round the embedding is changed until the members agree.
+    and round after round the embedding is changed until the members agree. Further members cluster
+    the raw data and a manifold of it, and the result is chosen among all of them by label-free
+    evidence. ``views=None`` is the paper's method.
 
     Parameters
     ----------
     n_clusters : int or None, default=8
         Number of clusters of the result and of the default members. None takes the number most
         members have; it needs ``members``.
-    members : list of (name, clusterer) pairs, default=None
+    members : list of (name, clusterer) pairs or (name, clusterer, view) triples, default=None
         A member is any object with ``fit_predict`` (any number of clusters, noise label -1 allowed),
-        or an array of existing labels. None: k-means, spectral clustering, agglomerative clustering
-        and a Gaussian mixture.
+        or an array of existing labels. It clusters the embedding in every round, or once the view
+        "raw" (the scaled data, 50 principal components at most) or "manifold" (a manifold embedding
+        of it). None: k-means, spectral clustering, agglomerative clustering and a Gaussian mixture
+        on the embedding; see ``views`` for more.
+    views : "auto" or None, default="auto"
+        "auto": up to 2,000 rows or 50 columns the default members, and Genie, also cluster the raw
+        data and its manifold, and settings that are "auto" mean less work. None is the paper's
+        method: all members cluster the embedding, the round of highest agreement is the result.
     network : Network, Autoencoder, (encoder, decoder) or None
         How the autoencoder is built, or your own modules. An ``Autoencoder`` with
         ``pretrained=True`` is used as it is; modules are copied, never changed.
@@ -103,7 +111,10 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     best_round_ : int
     rounds_ : list of Round, of the start that was kept
     member_names_ : the members that took part in the best round
-    label_source_ : the member whose classifier gives the labels, or k-means
+    label_source_ : where the labels come from: a member, a round or the consensus of the views
+    candidates_ : list of Candidate (name, labels, evidence) the result was chosen from, by the most
+        evidence; empty without views. Their labels are those of a sample of at most 10,000 rows.
+    seen_ : what the members of the views said of that sample, None without views
     autoencoder_ : the consensus representation function (its ``encoder``)
     classifiers_, label_classifier_ : the members' linear classifiers, and the one for the labels
     scaler_ : what was learned about the columns' scale
