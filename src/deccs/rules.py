@@ -308,18 +308,19 @@ def uses_views(n_points: int, n_features: int) -> bool:
     return n_points <= SMALL_DATA or n_features <= 50
 
 
-@auto("DECCS.network, DECCS.pretraining, DECCS.rounds")
+@auto("DECCS.network", "DECCS.pretraining", "DECCS.rounds")
 def default_budget(n_points: int, n_features: int, is_image: bool) -> dict[str, Any]:
     """Of the three parts: 1,000 steps, and 100 a round, up to 2,000 points; above a small network.
 
     One start is enough. From 2,000 points on 256-256-512-10 is as good as the paper's encoder, at a
-    quarter of its cost. Images that are moved at random take more steps. Tables of more than 1,000
-    columns take 300 steps, and 30 a round, since each costs as much as many others.
+    quarter of its cost. Images that are moved at random take more steps, and many of them a larger
+    sample. Tables of more than 1,000 columns take 300 steps, and 30 a round, since each costs as much
+    as many others.
 
     >>> default_budget(150, 4, False)
     {'rounds__n_init': 1, 'pretraining__n_steps': 1000, 'rounds__n_steps': 100}
     >>> default_budget(9_298, 256, True)["pretraining__n_steps"]
-    8000
+    12000
     """
     budget: dict[str, Any] = {"rounds__n_init": 1}
     if n_points <= SMALL_DATA:
@@ -328,7 +329,9 @@ def default_budget(n_points: int, n_features: int, is_image: bool) -> dict[str, 
     if n_features > 3:
         budget["network__layers"] = (256, 256, 512, min(10, n_features))
     if is_image:
-        budget |= {"pretraining__n_steps": 8_000, "rounds__n_steps": 200}
+        budget |= {"pretraining__n_steps": 12_000, "rounds__n_steps": 200}
+    if is_image and n_points > 20_000:
+        budget |= {"rounds__n_steps": 400, "rounds__sample_size": 10_000}
     return budget
 
 
