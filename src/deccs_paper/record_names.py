@@ -46,6 +46,9 @@ LATER = (
     "pretraining__grid",
 )
 
+# What the paper's method does not have: runs without it are recorded as before it was there.
+SWITCHES = ("views", "network__image_shape")
+
 
 def record_name(setting: str, kind: str = "") -> str:
     """The name a setting has in records; ``kind`` is the class of the estimator.
@@ -71,9 +74,8 @@ def settings_record(model: Any) -> dict[str, Any]:
     defaults = flat_parameters(type(model)())
     for setting, value in flat_parameters(model).items():
         later = setting in LATER and setting not in BY_CLASS.get(kind, {})
-        # Runs without views are recorded as before there were any.
-        without_views = setting == "views" and value is None
-        if setting in NOT_RECORDED or without_views or (later and value == defaults[setting]):
+        switched_off = setting in SWITCHES and value is None
+        if setting in NOT_RECORDED or switched_off or (later and value == defaults[setting]):
             continue
         part, nested, name = record_name(setting, kind).partition(".")
         if nested:
