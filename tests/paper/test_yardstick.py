@@ -1,6 +1,7 @@
 """The yardstick: methods over a folder of data sets."""
 
 import json
+import pickle
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,10 +9,12 @@ import numpy as np
 import pytest
 import typer
 from numpy.testing import assert_array_equal
+from typer.testing import CliRunner
 
-from deccs_paper import records
+from deccs.datasets.sources import content_sha256
+from deccs_paper import commands, records
 from deccs_paper.processes import Workers
-from deccs_paper.yardstick import command, methods, runs, summary, tables
+from deccs_paper.yardstick import command, methods, runs, summary, tables, timed
 from deccs_paper.yardstick.methods import METHODS, RECIPE, Candidates, Clustering, Method, Task
 from deccs_paper.yardstick.pool import read_pool
 
@@ -484,6 +487,71 @@ def test_the_choice_of_deccs_by_hand():
         "on b."
     )
     assert not tables.choice_text(made[3:])
+
+
+# The speed of fits
+
+
+def test_what_is_timed_is_the_same_each_time_and_goes_to_other_processes(monkeypatch):
+    monkeypatch.setattr(timed, "file_at_hand", lambda name: None)
+    sets = timed.timed_sets()
+    sizes = [(one.name, one.n, one.d, one.k) for one in sets]
+    assert sizes == [
+        ("iris", 150, 4, 3),
+        ("wine", 178, 13, 3),
+        ("breast cancer", 569, 30, 2),
+        ("bent blobs", 5_000, 64, 10),
+    ]
+    again = pickle.loads(pickle.dumps(sets[3]))
+    assert again == sets[3] and content_sha256(*again.arrays()) == sets[3].sha256
+
+
+def test_bent_blobs_can_be_told_apart():
+    X, y = timed.bent_blobs(n=500)
+    result = METHODS["mixture"].cluster(Task(X, 10, seed=0))
+    assert runs.scores_of(y, result)["nmi"] > 0.8
+
+
+def test_fits_are_timed_once_and_told_from_those_of_the_pool(
+    tmp_path, in_this_process, made_up, capsys
+):
+    for name in timed.COMPARED:
+        made_up(name, METHODS["kmeans"].cluster)
+    out = tmp_path / "r.jsonl"
+    for _ in range(2):
+        command.timed_command("wine,iris", 1, jobs=1, out=out, again=False)
+    made = list(records.read(out))
+    assert [(one["dataset"], one["method"]) for one in made] == [
+        ("iris", "DECCS"),
+        ("iris", "umap+mixture"),
+        ("wine", "DECCS"),
+        ("wine", "umap+mixture"),
+    ]
+    assert {one["experiment"] for one in made} == {"speed of fits"}
+    assert "speed of fits" in capsys.readouterr().out
+    assert tables.page_text(out) == "No records yet."
+
+
+def test_the_table_of_speed_by_hand():
+    """The median of 2, 3 and 10 seconds is 3, which is a third of 9."""
+    made = [record("DECCS", "a", 0.5, seed=seed, cpu=cpu) for seed, cpu in enumerate((2, 10, 3))]
+    made += [record("umap+mixture", "a", 0.4, cpu=9.0), record("DECCS", "b", 0.9)]
+    facts = {"experiment": timed.EXPERIMENT, "n": 1_500, "peak_memory_mb": 1_234.5}
+    made = [one | facts for one in made] + [record("DECCS", "of the pool", 0.1)]
+    first, second = timed.cells(made)
+    assert first == [
+        *("a", "1,500", "5", "3.0", "9.0", "0.3"),
+        *("0.500", "0.400", "1,234", "1,234"),
+    ]
+    assert second[3:6] == ["1.0", "", ""]
+    assert len(timed.heads()) == len(first)
+
+
+def test_timed_takes_no_folder_and_everything_else_needs_one(tmp_path):
+    app = typer.Typer()
+    app.command()(commands.yardstick)
+    for words in ([str(tmp_path), "--timed"], []):
+        assert CliRunner().invoke(app, words).exit_code == 2
 
 
 # The page

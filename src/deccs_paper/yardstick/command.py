@@ -15,7 +15,7 @@ from deccs_paper.grid import Display
 from deccs_paper.processes import Workers, work_through
 from deccs_paper.records import Record
 from deccs_paper.reproduce import known_names
-from deccs_paper.yardstick import preload
+from deccs_paper.yardstick import preload, timed
 from deccs_paper.yardstick.methods import METHODS
 from deccs_paper.yardstick.pool import read_pool
 from deccs_paper.yardstick.runs import FAILED, OK, PoolRun, carry_out, headers, missing
@@ -67,6 +67,26 @@ def command(
         output.result({}, terminal_tables(pool_records(out)))
         if page:
             PAGE.rewrite(page, page_text(out))
+        if failed:
+            raise output.failure(f"{failed} of the runs have failed; see {out}.", UNEXPECTED)
+
+
+def timed_command(data: str | None, n_seeds: int, *, jobs: int, out: Path, again: bool) -> None:
+    """What ``deccs yardstick --timed`` does."""
+    output = Output()
+    with errors_as_messages(output):
+        names = list(timed.known_loaders())
+        wanted = known_names(split_names(data), names, "--data") if data else names
+        sets = timed.timed_sets(wanted)
+        failed = run_missing(
+            output,
+            lambda known: missing(
+                sets, timed.COMPARED, n_seeds, known, again=again, experiment=timed.EXPERIMENT
+            ),
+            jobs,
+            out,
+        )
+        output.result({}, timed.terminal_table(list(records.read(out))))
         if failed:
             raise output.failure(f"{failed} of the runs have failed; see {out}.", UNEXPECTED)
 

@@ -4,11 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from deccs.datasets.sources import content_sha256
 from deccs.labels import NOISE
+
+
+class DataSet(Protocol):
+    """What methods are run on."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def sha256(self) -> str:
+        """Of X and y."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def d(self) -> int: ...
+    @property
+    def k(self) -> int:
+        """The number of classes; rows without a class do not count as one."""
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """X (n, d) as published and y (n,), -1 where a row has no class."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +46,9 @@ class PoolFile:
     @property
     def name(self) -> str:
         return self.path.stem
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        return read_arrays(self.path)
 
 
 def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:

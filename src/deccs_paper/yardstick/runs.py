@@ -31,7 +31,7 @@ from deccs_paper.yardstick.methods import (
     Task,
     warm_up,
 )
-from deccs_paper.yardstick.pool import PoolFile, read_arrays
+from deccs_paper.yardstick.pool import DataSet
 
 EXPERIMENT = "pool"
 SURE_SHARE = 0.95
@@ -44,9 +44,10 @@ PACKAGES = {"umap": ("umap-learn", "pynndescent", "numba"), "evoc": ("evoc", "nu
 class PoolRun:
     """Methods that share a part of their work, on one data set with one seed; most often just one."""
 
-    file: PoolFile
+    file: DataSet
     seed: int
     methods: tuple[str, ...]
+    experiment: str = EXPERIMENT
 
     @property
     def dataset(self) -> str:
@@ -61,11 +62,17 @@ class PoolRun:
         return ", ".join(self.methods)
 
 
-Key = tuple[str, str, str, int]  # data set, its sha256, method, seed
+Key = tuple[str, str, str, str, int]  # experiment, data set, its sha256, method, seed
 
 
 def key(record: Record) -> Key:
-    return record["dataset"], record["sha256"], record["method"], record["seed"]
+    return (
+        record["experiment"],
+        record["dataset"],
+        record["sha256"],
+        record["method"],
+        record["seed"],
+    )
 
 
 def headers(run: PoolRun) -> list[Record]:
@@ -73,7 +80,7 @@ def headers(run: PoolRun) -> list[Record]:
     file = run.file
     return [
         {
-            "experiment": EXPERIMENT,
+            "experiment": run.experiment,
             "dataset": file.name,
             "sha256": file.sha256,
             "n": file.n,
@@ -101,12 +108,13 @@ def latest(known: Iterable[Record]) -> dict[Key, Record]:
 
 
 def missing(
-    files: Sequence[PoolFile],
+    files: Sequence[DataSet],
     methods: Sequence[str],
     n_seeds: int,
     known: Iterable[Record],
     *,
     again: bool = False,
+    experiment: str = EXPERIMENT,
 ) -> list[PoolRun]:
     """The runs without a record; with ``again``, also those that failed.
 
@@ -119,13 +127,13 @@ def missing(
             groups: dict[Any, list[str]] = defaultdict(list)
             for name in methods:
                 method = METHODS[name]
-                known_as = status.get((file.name, file.sha256, name, seed))
+                known_as = status.get((experiment, file.name, file.sha256, name, seed))
                 if known_as == OK or (known_as == FAILED and not again):
                     continue
                 if known_as == NOT_INSTALLED and method.missing():
                     continue
                 groups[method.shared or name].append(name)
-            runs += [PoolRun(file, seed, tuple(names)) for names in groups.values()]
+            runs += [PoolRun(file, seed, tuple(names), experiment) for names in groups.values()]
     return runs
 
 
@@ -144,7 +152,7 @@ def scored(run: PoolRun) -> Iterator[Record]:
     """What a record says of each method of a run. Labels are scored here; no method sees y."""
     methods = [METHODS[name] for name in run.methods]
     warm_up({module for method in methods for module in method.needs})
-    X, y = read_arrays(run.file.path)
+    X, y = run.file.arrays()
     order = row_order(len(X), run.seed)
     task = Task(X[order], run.file.k, run.seed)
     start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
