@@ -8,13 +8,17 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_clusterer
 from sklearn.cluster import AgglomerativeClustering, KMeans
+from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 from torch import nn
 
-from deccs import DECCS, Answer, Callback, Network, Rounds, base
+from deccs import DECCS, Answer, Callback, ConsensusClustering, Network, Pretraining, Rounds, base
 from deccs.base import Clusterer, Embedder, Fit, SoftClusterer
 from deccs.checks import number
 from deccs.data.source import each_block
+from deccs.deep import IDEC
+from deccs.members.neighbors import kept_share, neighbor_graph, normalized_cut
 from deccs.storage import NO_CHECKPOINT, FolderCheckpoint, load
 from deccs.storage.models import ESTIMATORS
 
@@ -39,6 +43,13 @@ class Halves(SoftClusterer):
             yield Answer(
                 first, upper.astype(np.int64), np.column_stack([~upper, upper]).astype(float)
             )
+
+
+class Chance(KMeans):
+    """A member whose labels have nothing to do with the rows."""
+
+    def fit_predict(self, X, y=None):
+        return np.random.default_rng(0).integers(self.n_clusters, size=len(X))
 
 
 registered = ESTIMATORS.pop("Halves")  # other tests look at all registered estimators
@@ -150,6 +161,90 @@ def test_a_seed_of_chance_is_another_each_time():
         Halves(2, random_state=state).fit(X).fit_.root
         != Halves(2, random_state=state).fit(X).fit_.root
     )
+
+
+# The score
+
+
+PAIRS = np.array([[0.0], [1], [10], [11]])
+
+
+def test_the_score_by_hand():
+    """Each of the four points is tied to itself and to the nearest two.
+
+    A cluster's two points have 6 ties: 1 each to themselves, the mutual one from both ends, and to
+    the other cluster 1 for the mutual neighbors 1 and 10, 0.5 for each one-sided tie.
+    """
+    model = halves().fit(PAIRS)
+    assert_array_equal(model.labels_, [0, 0, 1, 1])
+    assert model.score(PAIRS) == pytest.approx(4 / 6)
+    assert model.score(PAIRS, y=[1, 0, 1, 0]) == model.score(PAIRS)
+    assert model.score(PAIRS) == 1 - normalized_cut(neighbor_graph(PAIRS), model.labels_)
+
+
+def test_the_score_of_noise_and_of_too_few_clusters_by_hand():
+    graph = neighbor_graph(PAIRS)
+    # The first cluster keeps 4 of 6 ties. Row 2 keeps that to itself, of 3.5. Row 3 is noise.
+    expected = (4 / 6 + 1 / 3.5) / 2 * 3 / 4
+    assert kept_share(graph, np.array([0, 0, 1, -1]), 2) == pytest.approx(expected)
+    assert kept_share(graph, np.full(4, -1), 2) == 0.0
+    assert kept_share(graph, np.zeros(4, dtype=int), 4) == 0.25
+    assert kept_share(graph, np.zeros(4, dtype=int), 1) == 1.0
+    assert kept_share(graph, np.array([0, 0, 2, 2]), 2) == pytest.approx(4 / 6)
+
+
+def test_the_score_of_many_rows_is_that_of_5000_of_them(monkeypatch):
+    asked, real = [], base.neighbor_graph
+    monkeypatch.setattr(base, "neighbor_graph", lambda rows: asked.append(len(rows)) or real(rows))
+    many = np.random.default_rng(0).normal(size=(5_200, 1))
+    model = halves().fit(many)
+    assert model.score(many) == model.score(many) > 0.95
+    assert asked == [5_000, 5_000]
+    assert 0 <= model.score(many[:1]) <= 1  # a single row, too
+    with pytest.raises(NotFittedError):
+        halves().score(many)
+
+
+def test_a_grid_search_without_scoring_prefers_what_keeps_neighbors_together():
+    """Limits in the gap, inside a group, and beyond all rows (a single cluster)."""
+    groups = np.concatenate([np.linspace(0, 1, 60), np.linspace(9, 10, 60)])[:, None]
+    rows = np.random.default_rng(0).permutation(groups)
+    search = GridSearchCV(halves(), {"limit": [9.0, 1.0, 0.0]}, cv=3, error_score="raise")
+    search.fit(rows)
+    beyond, inside, gap = search.cv_results_["mean_test_score"]
+    assert search.best_params_ == {"limit": 0.0}
+    assert beyond == 0.5 and beyond < inside < gap == 1.0
+
+
+def test_a_grid_search_over_settings_of_deccs_without_scoring(small, fitted, blobs):
+    assert fitted.score(blobs.X) == 1.0
+    model = small(members=MEMBERS, views=None)
+    search = GridSearchCV(model, {"rounds__n_steps": [1, 5]}, cv=2, error_score="raise")
+    search.fit(blobs.X)
+    assert (search.cv_results_["mean_test_score"] == 1.0).all()
+
+
+def test_a_grid_search_over_members_tells_a_destroyed_consensus():
+    X, _ = make_blobs(150, centers=np.eye(3) * 20, random_state=0)
+    destroyed = [("chance", Chance(3)), ("the same", Chance(3))]
+    model = ConsensusClustering(3, random_state=0)
+    search = GridSearchCV(model, {"members": [destroyed, MEMBERS]}, cv=3, error_score="raise")
+    search.fit(X)
+    bad, best = search.cv_results_["mean_test_score"]
+    assert bad < 0.7 < best == 1.0
+
+
+def test_a_grid_search_over_settings_of_a_deep_method(blobs):
+    model = IDEC(
+        3,
+        network=Network(layers=(8, 2)),
+        pretraining=Pretraining(n_epochs=20, batch_size=32, learning_rate=1e-2),
+        batch_size=32,
+        random_state=0,
+    )
+    search = GridSearchCV(model, {"n_steps": [2, 4]}, cv=2, error_score="raise", refit=False)
+    search.fit(blobs.X)
+    assert (search.cv_results_["mean_test_score"] > 0.8).all()
 
 
 # DECCS

@@ -32,12 +32,14 @@ from deccs.checks import (
 from deccs.data.images import image_shape_of
 from deccs.data.inputs import as_source, output_dtype
 from deccs.data.rows import Rows
+from deccs.data.sampling import draw_rows
 from deccs.data.scaling import Scaler, fit_scaler
-from deccs.data.source import RowSource, fingerprint_of
+from deccs.data.source import RowSource, SelectedRows, fingerprint_of
 from deccs.events import Listeners
+from deccs.members.neighbors import kept_share, neighbor_graph
 from deccs.network.autoencoder import Autoencoder, encode_exactly
 from deccs.network.device import pick_device
-from deccs.seeds import root_seed
+from deccs.seeds import generator_for, root_seed
 from deccs.settings import Network, Pretraining
 from deccs.storage import NO_CHECKPOINT, Checkpoint, FolderCheckpoint
 from deccs.storage.checkpoints import FitFacts, as_fact
@@ -58,6 +60,7 @@ NETWORK = settings(Network) | Rule(
     ),
 )
 CHECKPOINT = NONE | instance(str, PathLike, Checkpoint, words="the path of a folder")
+MOST_SCORED = 5_000  # rows: their neighbors are found in a second or two
 WITHOUT_EFFECT = ("checkpoint", "callbacks", "verbose", "n_jobs", "random_state")
 
 
@@ -120,6 +123,27 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
     def predict(self, X: Any) -> np.ndarray:
         """The cluster of each point, new or old: (n_points,)."""
         return np.concatenate([answer.labels for answer in self.answers(X)])
+
+    def score(self, X: Any, y: object = None) -> float:
+        """How well clusters keep neighbors together: from 0 to 1, higher is better. ``y`` is ignored.
+
+        Of the ties between the 10 nearest neighbors of the scaled rows, the share that stays inside
+        a cluster, mean over clusters; that is 1 less the normalized cut of ``predict(X)``. A cluster
+        that no row belongs to counts 0, so a single cluster scores ``1 / n_clusters``. Rows labeled
+        as noise belong to no cluster, and the score is multiplied by the share of the others. At most
+        5,000 rows are used, always the same ones.
+
+        No true labels are needed, so ``GridSearchCV(model, settings)`` works without ``scoring``. Use
+        it to compare settings with each other on the same data, not to choose ``n_clusters`` (more
+        clusters cut more ties) or ``scale`` (it changes who is a neighbor). A high score does not
+        mean that clusters are the wanted ones: it knows gaps between rows, and nothing of classes.
+        """
+        source = self._checked(X)
+        drawn = draw_rows(source.shape[0], MOST_SCORED, generator_for(0, "score")).numpy()
+        rows = SelectedRows(source, drawn)
+        labels = np.concatenate([answer.labels for answer in self._answers(rows)])  # (n_drawn,)
+        graph = neighbor_graph(self.scaler_(rows.read(slice(0, len(drawn)))))
+        return kept_share(graph, labels, self.n_clusters or 1)
 
     def _check(self, n_points: int) -> None:
         """Raise a ValueError where parameters do not fit the data or each other."""

@@ -7,10 +7,13 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
+from deccs.labels import NOISE
+
 
 def neighbor_graph(X: np.ndarray, n_neighbors: int = 10) -> sp.csr_array:
     """(n_points, n_points) 1 for mutual neighbors, 0.5 for one-sided ones; a point is its own neighbor."""
-    graph = kneighbors_graph(X, min(n_neighbors, len(X) - 1), include_self=True)
+    n_neighbors = max(1, min(n_neighbors, len(X) - 1))  # a single point has itself
+    graph = kneighbors_graph(X, n_neighbors, include_self=True)
     return sp.csr_array(0.5 * (graph + graph.T))
 
 
@@ -72,6 +75,26 @@ def normalized_cut(graph: sp.csr_array, labels: np.ndarray) -> float:
     0.6666666666666666
     """
     return float(cuts_by_cluster(graph, labels).mean())
+
+
+def kept_share(graph: sp.csr_array, labels: np.ndarray, n_clusters: int) -> float:
+    """The share of a cluster's ties that stay inside it, from 0 to 1: 1 less the normalized cut.
+
+    A cluster without points keeps nothing, so that fewer clusters than ``n_clusters`` are never an
+    advantage. Noise is no cluster: ties to it are cut, and the result is multiplied by the share of
+    points that have a label.
+
+    >>> line = sp.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    >>> kept_share(line, np.array([0, 0, 1]), n_clusters=2)  # 2 of 3 ties, and 0 of 1
+    0.33333333333333337
+    >>> kept_share(line, np.array([0, 0, 0]), n_clusters=2)  # all, but the other cluster is empty
+    0.5
+    """
+    is_noise = labels == NOISE
+    if is_noise.all():
+        return 0.0
+    kept = 1 - cuts_by_cluster(graph, labels + 1)[int(is_noise.any()) :]  # without that of noise
+    return float(kept.sum() / max(len(kept), n_clusters) * (1 - is_noise.mean()))
 
 
 def cuts_by_cluster(graph: sp.csr_array, labels: np.ndarray) -> np.ndarray:
