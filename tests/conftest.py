@@ -45,7 +45,7 @@ def blobs():
 
 @pytest.fixture(scope="session")
 def small():
-    """``small(n_rounds=2)``: a DECCS that fits in less than a second."""
+    """``small(n_rounds=2)``: the paper's DECCS, without views, that fits in less than a second."""
     from tests.helpers.small import small_deccs
 
     return small_deccs
@@ -64,6 +64,18 @@ def quick_classifiers():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classifiers, "MOST_STEPS", 50)
+        yield
+
+
+@pytest.fixture(scope="module")
+def quick_manifold():
+    """40 steps instead of 4,000, which take a second even for a few points."""
+    from functools import partial
+
+    from deccs.members import views
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(views, "manifold_embedding", partial(views.manifold_embedding, n_steps=40))
         yield
 
 

@@ -71,7 +71,7 @@ def test_the_model_s_own_methods_draw_the_same(fitted):
     model, X, _ = fitted
     best = model.rounds_[model.best_round_]
     assert model.plot_rounds().get_ylabel() == "agreement"
-    assert len(model.plot_agreement().texts) == len(model.member_names_) ** 2
+    assert len(model.plot_agreement().texts) == len(best.member_names) ** 2
     given = plots.new_axes()
     assert model.plot_embedding(X, ax=given) is given
     drawn = model.plot_embedding()  # no X: the sample the model keeps

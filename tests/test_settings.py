@@ -55,6 +55,7 @@ def test_deccs_has_few_parameters():
         "network",
         "pretraining",
         "members",
+        "views",
         "rounds",
         "n_jobs",
     ]

@@ -18,6 +18,7 @@ from deccs.training.pretraining import pretrain
 
 SMALL = {
     "n_clusters": 3,
+    "views": None,
     "network": Network(layers=(8, 2)),
     "pretraining": Pretraining(n_epochs=15, batch_size=32, learning_rate=1e-2),
     "rounds": Rounds(n_rounds=1, n_init=1, n_steps=10, batch_size=64),
@@ -26,7 +27,9 @@ SMALL = {
 
 
 def small_deccs(**changes):
-    """A DECCS that fits in less than a second; settings may be given without their prefix.
+    """The paper's DECCS, without views, that fits in less than a second.
+
+    Settings may be given without their prefix:
 
     ``small_deccs(n_rounds=2)`` sets ``rounds__n_rounds``, ``small_deccs(dropout=0.1)``
     ``network__dropout``. Those of ``Pretraining`` need it: ``pretraining__batch_size``.

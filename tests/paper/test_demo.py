@@ -17,6 +17,7 @@ X, Y = datasets.make_synth(n_per_cluster=25, random_state=0)
 def quick(name, *, random_state=0):
     return DECCS(
         4,
+        views=None,
         rounds=Rounds(n_rounds=1, n_init=1, n_steps=10, lambda_cons=1.0),
         pretraining=Pretraining(n_epochs=10),
         random_state=random_state,
