@@ -75,7 +75,7 @@ def headers(run: Run) -> list[records.Record]:
             "dataset": run.dataset,
             "repetition": run.repetition,
             "seed": run.seed,
-            "recipe": max(RECIPE, run.how.recipe),
+            "recipe": RECIPE,
             "settings": settings_record(model),
         }
         for method, model in run.parts()
@@ -195,15 +195,11 @@ class History(Callback):
 
 def score_deccs(run: Run, data: datasets.Dataset, cache: Path | None) -> Iterator[records.Record]:
     model = run.estimator()
-    facts: dict[str, Any] = {"seconds": 0.0}
-    if model.views is None:  # the paper's method starts from the autoencoder that all others have
-        start = pretrained(model, data, cache, run.seed)
-        model.set_params(network=start.autoencoder)
-        facts = start.facts
+    start = pretrained(model, data, cache, run.seed)
     history, begin = History(), time.perf_counter()
-    model.set_params(callbacks=[history]).fit(data.X)
+    model.set_params(network=start.autoencoder, callbacks=[history]).fit(data.X)
     fit_seconds = time.perf_counter() - begin
-    pretrain_seconds = facts["seconds"]
+    pretrain_seconds = start.facts["seconds"]
     yield {
         "scores": scores.against_truth(data.y, model.labels_) | {"agreement": model.agreement_},
         "members": history.member_scores(model.member_names_, data.y),
@@ -211,7 +207,7 @@ def score_deccs(run: Run, data: datasets.Dataset, cache: Path | None) -> Iterato
         "label_source": model.label_source_,
         "starts": 1 + history.rounds[-1].start,
         "rounds": records.rounded([round_record(finished, data.y) for finished in model.rounds_]),
-        "autoencoder": facts,
+        "autoencoder": start.facts,
         "seconds": {
             "pretrain": pretrain_seconds,
             "rounds": round(fit_seconds, 1),

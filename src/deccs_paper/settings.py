@@ -109,11 +109,6 @@ def estimator_for(
     return model.set_params(**changes)
 
 
-def plain_estimator(name: str, *, random_state: int | None = 0, **changes: Any) -> DECCS:
-    """``DECCS(n_clusters=k)``: the default settings."""
-    return DECCS(settings_of(name).k, random_state=random_state).set_params(**changes)
-
-
 def consensus_for(
     name: str, *, random_state: int | None = 0, **changes: Any
 ) -> ConsensusClustering:
@@ -172,8 +167,6 @@ ROUNDING = ("DEC", "IDEC", "DCN", "VaDE", "DeepECT")
 METHODS = {
     # Recipe 3 changed the spectral member of these ensembles: raw SYNTH by LWEA went from 0.59 to 0.76.
     "DECCS": Method(estimator_for, recipe=3),
-    # Recipe 7: members also see the raw data and its manifold, images are moved in training.
-    "DECCS plain": Method(plain_estimator, recipe=7),
     "consensus": Method(consensus_for, functions=FUNCTIONS, recipe=3, on=FEWER_POINTS),
     "RP+EM": Method(RP_EM),
     "RP+FCM": Method(RP_FCM),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from deccs_paper import consensus_speed, rules_table, speed, table
+from deccs_paper.yardstick import by_dataset
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -34,6 +35,7 @@ RESULTS = ROOT / "results"
             "python -m deccs_paper.consensus_speed --out results/consensus-speed.jsonl "
             "--page docs/consensus.md",
         ),
+        ("README.md", by_dataset.RIVALS, by_dataset.rivals_table, by_dataset.RIVALS.command),
         (
             "docs/speed.md",
             speed.LIST,

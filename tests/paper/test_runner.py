@@ -132,7 +132,7 @@ def test_data_sets_are_loaded_or_generated(monkeypatch):
 
 
 def test_seeds_depend_on_the_place_alone():
-    assert quick_run(3).seed == quick_run(3, method="DECCS plain").seed
+    assert quick_run(3).seed == quick_run(3, method="DEC").seed
     assert len({quick_run(repetition).seed for repetition in range(20)}) == 20
 
 

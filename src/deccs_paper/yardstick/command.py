@@ -16,6 +16,7 @@ from deccs_paper.processes import Workers, work_through
 from deccs_paper.records import Record
 from deccs_paper.reproduce import known_names
 from deccs_paper.yardstick import preload, timed
+from deccs_paper.yardstick.by_dataset import RIVALS, rivals_table
 from deccs_paper.yardstick.methods import METHODS
 from deccs_paper.yardstick.pool import read_pool
 from deccs_paper.yardstick.runs import FAILED, OK, PoolRun, carry_out, headers, missing
@@ -65,7 +66,9 @@ def command(
             out,
         )
         output.result({}, terminal_tables(pool_records(out)))
-        if page:
+        if page and RIVALS.begin in page.read_text(encoding="utf-8"):
+            RIVALS.rewrite(page, rivals_table(out))
+        elif page:
             PAGE.rewrite(page, page_text(out))
         if failed:
             raise output.failure(f"{failed} of the runs have failed; see {out}.", UNEXPECTED)
