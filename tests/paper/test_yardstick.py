@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from deccs.datasets.sources import content_sha256
 from deccs_paper import commands, records
 from deccs_paper.processes import Workers
-from deccs_paper.yardstick import command, methods, runs, summary, tables, timed
+from deccs_paper.yardstick import by_dataset, command, methods, runs, summary, tables, timed
 from deccs_paper.yardstick.methods import METHODS, RECIPE, Candidates, Clustering, Method, Task
 from deccs_paper.yardstick.pool import read_pool
 
@@ -588,3 +588,33 @@ def test_published_records_are_complete():
 
 def test_reproduce_leaves_records_of_the_yardstick_alone():
     assert not records.read_all([ROOT / "results" / "pool.jsonl"])
+
+
+def test_the_table_by_data_set_by_hand(tmp_path, in_this_process):
+    made = [
+        record("DECCS", "usps", nmi, seed=seed, cpu=50.0, nmi_surest=0.9)
+        | {"peak_memory_mb": 400.0 + seed}
+        for seed, nmi in enumerate((0.8, 0.9))
+    ]
+    made.append(record("evoc", "usps", 0.7, nmi_covered=0.95))
+    made.append(record("umap+mixture", "usps", 0.6, cpu=5.4))
+    made.append(record("kmeans", "usps", 0.5, status="failed"))
+    out = tmp_path / "records.jsonl"
+    for one in made:
+        records.append(out, one)
+    assert by_dataset.rivals_table(out).splitlines()[2:] == [
+        "| USPS | **0.850 ± 0.050** (2) | 0.900 | 0.600 | 0.700 / 0.950 |  | 50 / 5 | 401 |"
+    ]
+    page = tmp_path / "page.md"
+    page.write_text(f"{by_dataset.RIVALS.begin}\n{by_dataset.RIVALS.end}")
+    command.command(
+        write_pool(tmp_path / "pool", "usps"),
+        "kmeans",
+        None,
+        1,
+        jobs=1,
+        out=out,
+        page=page,
+        again=False,
+    )
+    assert "0.850 ± 0.050" in page.read_text()
