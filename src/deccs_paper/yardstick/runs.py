@@ -184,8 +184,8 @@ def scored(run: PoolRun) -> Iterator[Record]:
 def row_order(n_rows: int, seed: int) -> np.ndarray:
     """The order in which all methods get the rows: (n_rows,) their numbers in the file.
 
-    Many files are sorted by class, and some methods work through the rows in their order: umap-learn
-    moves edges that way, and agglomerative clustering breaks ties. That would give the classes away.
+    Many files are sorted by class. A method that works through rows in their order, as umap-learn
+    does with edges, may then be told the classes by the file.
     """
     rng = np.random.default_rng(seed_for(seed, "order of the rows"))
     return rng.permutation(n_rows)
