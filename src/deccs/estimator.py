@@ -248,7 +248,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         components = fit_components(scaled, seed_for(fit.root, "components"))
         n_clusters = self.n_clusters or most_asked(ensemble)
         seed = seed_for(fit.root, "manifold")
-        views = views_of(components(scaled), sample, n_clusters, seed)
+        views = views_of(scaled, components, sample, n_clusters, seed)
         fit.listeners.tell("on_progress", Progress("views", 1, n_steps))
         partitions = cluster_views(ensemble.on_views, views, fit.root, n_jobs=self.n_jobs)
         panel = partitions.labels

@@ -56,19 +56,24 @@ class Views:
     sample: np.ndarray  # (n_sample,) row numbers, in order
     raw: np.ndarray  # (n_sample, n_components)
     manifold: np.ndarray  # (n_sample, n_dimensions)
-    near: sp.csr_array  # graph of the nearest neighbors in the raw view
+    near: sp.csr_array  # graph of the nearest neighbors in the raw data
     wide: sp.csr_array  # ... and of more of them
 
     def view(self, name: str) -> np.ndarray:
         return self.raw if name == RAW else self.manifold
 
 
-def views_of(points: np.ndarray, sample: np.ndarray, n_clusters: int, seed: int) -> Views:
-    """The views of a sample, from its points (n_sample, n_components)."""
+def views_of(
+    scaled: np.ndarray, components: Components, sample: np.ndarray, n_clusters: int, seed: int
+) -> Views:
+    """The views of a sample, from its scaled rows (n_sample, n_features).
+
+    Neighbors are found in all columns: 50 components of word counts hold too little of them.
+    """
     n_dimensions = min(max(n_clusters, 2), MOST_DIMENSIONS)
-    manifold = manifold_embedding(points, n_dimensions, seed)
-    graphs = neighbor_graph(points, NEAR), neighbor_graph(points, WIDE)
-    return Views(sample, points, manifold, *graphs)
+    manifold = manifold_embedding(scaled, n_dimensions, seed)
+    graphs = neighbor_graph(scaled, NEAR), neighbor_graph(scaled, WIDE)
+    return Views(sample, components(scaled), manifold, *graphs)
 
 
 @stored
