@@ -226,7 +226,7 @@ def umap_hdbscan(_task: Task, embedding: np.ndarray) -> Clustering:
 
 def our_manifold(task: Task) -> np.ndarray:
     """The embedding that members of DECCS see: (n, n_dimensions)."""
-    return manifold_embedding(task.components, task.n_dimensions, task.seed)
+    return manifold_embedding(task.scaled, task.n_dimensions, task.seed)
 
 
 @rival("our manifold+mixture", shared=our_manifold)
