@@ -237,8 +237,7 @@ def default_sample_size(n_points: int) -> int:
     """Half of the points (256 at least) up to 11,000, as in the paper; above 8 %, but 5,500 to 10,000.
 
     Above 11,000 never fewer than at 11,000: 8 % of them would be 880, and samples that small cost up to 0.15 of NMI
-    (``deccs reproduce study-sample-size``). At most 10,000, because single linkage holds all pairs of the sample:
-    0.4 GB there.
+    (``deccs reproduce study-sample-size``). At most 10,000: the time of Ward's linkage grows with the square.
 
     >>> default_sample_size(9_298), default_sample_size(70_000), default_sample_size(150)
     (4649, 5600, 150)

@@ -8,7 +8,8 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics import adjusted_rand_score
 
-from deccs.members.genie import Genie, gini_index, merged, spanning_tree
+from deccs.members.genie import Genie, gini_index, merged
+from deccs.members.spanning_tree import single_linkage, spanning_tree
 
 
 def plain_genie(X: np.ndarray, n_clusters: int, gini: float) -> list[set[int]]:
@@ -42,15 +43,21 @@ def test_the_same_clusters_as_the_plain_algorithm(gini, seed):
 
 def test_the_tree_is_that_of_single_linkage():
     X = np.random.default_rng(0).normal(size=(200, 5)) + 1e6
-    edges = spanning_tree(X)
-    lengths = np.linalg.norm(X[edges[:, 0]] - X[edges[:, 1]], axis=1)
-    np.testing.assert_allclose(lengths, linkage(X, "single")[:, 2], atol=1e-6)
+    edges, lengths = spanning_tree(X)
+    exact = np.linalg.norm(X[edges[:, 0]] - X[edges[:, 1]], axis=1)
+    np.testing.assert_allclose(exact, linkage(X, "single")[:, 2], atol=1e-6)
+    np.testing.assert_allclose(lengths, exact, atol=1e-6)
+
+
+def test_single_linkage_is_that_of_scipy():
+    X = np.random.default_rng(3).normal(size=(100, 4))
+    np.testing.assert_allclose(single_linkage(X), linkage(X, "single"), rtol=1e-9)
 
 
 def test_without_a_limit_it_is_single_linkage():
     X = np.random.default_rng(1).normal(size=(150, 2))
     expected = fcluster(linkage(X, "single"), 5, "maxclust")
-    assert adjusted_rand_score(expected, merged(spanning_tree(X), 5, gini=1.0)) == 1
+    assert adjusted_rand_score(expected, merged(spanning_tree(X)[0], 5, gini=1.0)) == 1
 
 
 def test_stray_points_are_not_clusters():

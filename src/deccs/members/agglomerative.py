@@ -7,7 +7,6 @@ from typing import Annotated
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.cluster.hierarchy import linkage
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import ClusterMixin
 from sklearn.cluster import AgglomerativeClustering
@@ -15,6 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from deccs.checks import Parameters, check_parameters, one_of, share, whole
 from deccs.labels import canonical
+from deccs.members.spanning_tree import single_linkage
 
 
 @dataclass(eq=False, repr=False)
@@ -115,7 +115,7 @@ def parts_between_gaps(X: np.ndarray, n_parts: int, min_size: int) -> np.ndarray
     >>> parts_between_gaps(np.array([[0.], [1], [2], [9], [10], [11], [20]]), n_parts=2, min_size=3)
     array([0, 0, 0, 1, 1, 1, 1])
     """
-    tree = linkage(X, "single")  # (n - 1, 4), merges from near to far
+    tree = single_linkage(X)  # (n - 1, 4), merges from near to far
     n = len(X)
     left, right = tree[:, 0].astype(int), tree[:, 1].astype(int)
     size = np.concatenate([np.ones(n), tree[:, 3]])

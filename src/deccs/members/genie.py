@@ -11,6 +11,7 @@ from sklearn.base import ClusterMixin
 
 from deccs.checks import Parameters, check_parameters, share, whole
 from deccs.labels import canonical
+from deccs.members.spanning_tree import spanning_tree
 
 
 @dataclass(eq=False, repr=False)
@@ -29,37 +30,8 @@ class Genie(ClusterMixin, Parameters):
 
     def fit(self, X: np.ndarray, y: object = None) -> Genie:
         check_parameters(self)
-        self.labels_ = merged(spanning_tree(X), self.n_clusters, self.gini)
+        self.labels_ = merged(spanning_tree(X)[0], self.n_clusters, self.gini)
         return self
-
-
-def spanning_tree(X: np.ndarray) -> np.ndarray:
-    """The edges of a minimum spanning tree of all points, the shortest first: (n_points - 1, 2).
-
-    Prim's algorithm: each step is one product, and there is no matrix of all pairs.
-
-    >>> spanning_tree(np.array([[0.0], [1], [10], [12]]))
-    array([[0, 1],
-           [2, 3],
-           [1, 2]])
-    """
-    X = X.astype(np.float64) - X.mean(axis=0)  # products lose digits to a large mean
-    n = len(X)
-    squares = np.square(X).sum(axis=1)
-    outside = np.ones(n, dtype=bool)
-    nearest, distance = np.zeros(n, dtype=np.int64), np.full(n, np.inf)  # in the tree, so far
-    edges, lengths = np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1)
-    newest = 0
-    for step in range(n - 1):
-        outside[newest] = False
-        distance[newest] = np.inf
-        to_newest = np.maximum(squares - 2 * (X @ X[newest]) + squares[newest], 0)
-        nearer = outside & (to_newest < distance)
-        nearest[nearer], distance[nearer] = newest, to_newest[nearer]
-        reached = int(distance.argmin())
-        edges[step], lengths[step] = (nearest[reached], reached), distance[reached]
-        newest = reached
-    return edges[np.argsort(lengths, kind="stable")]
 
 
 def merged(edges: np.ndarray, n_clusters: int, gini: float) -> np.ndarray:

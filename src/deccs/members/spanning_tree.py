@@ -1,0 +1,64 @@
+"""The minimum spanning tree of points, and single linkage from it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def spanning_tree(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A minimum spanning tree of all points: (n - 1, 2) edges, the shortest first, and (n - 1,) lengths.
+
+    Prim's algorithm: each step is one product, and there is no matrix of all pairs.
+
+    >>> spanning_tree(np.array([[0.0], [1], [10], [12]]))
+    (array([[0, 1],
+           [2, 3],
+           [1, 2]]), array([1., 2., 9.]))
+    """
+    X = X.astype(np.float64) - X.mean(axis=0)  # products lose digits to a large mean
+    n = len(X)
+    squares = np.square(X).sum(axis=1)
+    outside = np.ones(n, dtype=bool)
+    nearest, distance = np.zeros(n, dtype=np.int64), np.full(n, np.inf)  # in the tree, so far
+    edges, lengths = np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1)
+    newest = 0
+    for step in range(n - 1):
+        outside[newest] = False
+        distance[newest] = np.inf
+        to_newest = np.maximum(squares - 2 * (X @ X[newest]) + squares[newest], 0)
+        nearer = outside & (to_newest < distance)
+        nearest[nearer], distance[nearer] = newest, to_newest[nearer]
+        reached = int(distance.argmin())
+        edges[step], lengths[step] = (nearest[reached], reached), distance[reached]
+        newest = reached
+    order = np.argsort(lengths, kind="stable")
+    return edges[order], np.sqrt(lengths[order])
+
+
+def single_linkage(X: np.ndarray) -> np.ndarray:
+    """Single linkage in the form of SciPy's: (n - 1, 4) rows of two clusters, distance and size.
+
+    SciPy's needs all pairs of points, 0.4 GB for 10,000 of them.
+
+    >>> single_linkage(np.array([[0.0], [1], [10], [12]]))
+    array([[0., 1., 1., 2.],
+           [2., 3., 2., 2.],
+           [4., 5., 9., 4.]])
+    """
+    edges, lengths = spanning_tree(X)
+    n = len(X)
+    parent, name, size = list(range(n)), list(range(n)), [1] * n
+
+    def root(point: int) -> int:
+        while parent[point] != point:
+            parent[point] = parent[parent[point]]
+            point = parent[point]
+        return point
+
+    merges = np.empty((n - 1, 4))
+    for step, (first, second) in enumerate(edges.tolist()):
+        a, b = root(first), root(second)
+        size[a] += size[b]
+        merges[step] = *sorted((name[a], name[b])), lengths[step], size[a]
+        parent[b], name[a] = a, n + step
+    return merges
