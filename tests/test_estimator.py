@@ -47,14 +47,16 @@ def assert_same_fit(one, two, X, X_two=None):
         # Four clusters: the checks of sparse input expect four columns of whatever has predict_proba.
         DECCS(
             n_clusters=4,
-            members=quick_members(4),
+            members=members,
             network=Network(layers=(8, 2)),
             pretraining=Pretraining(n_epochs=1),
             rounds=Rounds(n_rounds=0),
             random_state=0,
         )
+        for members in (quick_members(4), [*quick_members(4), ("raw", KMeans(4, n_init=1), "raw")])
     ]
 )
+@pytest.mark.usefixtures("quick_manifold")
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MemberWarning)

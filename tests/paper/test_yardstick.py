@@ -202,13 +202,13 @@ def test_our_methods_return_labels_and_their_confidence():
 
 
 def test_deccs_returns_its_candidates_and_where_its_labels_are_from(small, blobs):
-    result = methods.fitted(small(n_rounds=0), blobs.X)
+    result = methods.fitted(small(n_rounds=0, views="auto"), blobs.X)
     chosen = result.candidates
     assert runs.CONSENSUS in chosen.names and result.label_source in chosen.names
     assert chosen.partitions.shape == (len(chosen.names), 180)
     scores = runs.scores_of(blobs.y, result)
     assert scores["nmi"] == scores["best_candidate"] == 1.0 and scores["regret"] == 0.0
-    without = methods.fitted(small(n_rounds=0, views=None), blobs.X)
+    without = methods.fitted(small(n_rounds=0), blobs.X)
     assert without.candidates is None and without.label_source == "kmeans"
 
 

@@ -52,7 +52,8 @@ def ensemble_for(
     pairs: list[Member] = []
     on_views: list[ViewMember] = []
     for (name, member), given in zip(checked, members, strict=True):
-        view = view_of(given, views)
+        # A single cluster leaves nothing to choose: all members cluster the embedding.
+        view = view_of(given, views) if n_clusters != 1 else EMBEDDING
         if view == EMBEDDING or is_labeling(member):
             pairs.append((name, member))
         else:
@@ -103,8 +104,8 @@ def view_of(member: Any, views: Sequence[str]) -> str:
         )
     if view not in (EMBEDDING, *views):
         raise ValueError(
-            f"Member {name!r} is to cluster the view {view!r}, but with views=None or n_clusters=1 "
-            "all members cluster the embedding. Leave the view out, or set views='auto'."
+            f"Member {name!r} is to cluster the view {view!r}, but with views=None all members "
+            "cluster the embedding. Leave the view out, or set views='auto'."
         )
     return view
 
