@@ -102,16 +102,17 @@ def test_labels_are_carried_by_the_nearest_row_of_the_sample(blobs):
 
 def test_views_of_a_sample():
     points = normal(40, 6)
-    views = views_of(points, np.arange(40), n_clusters=3, seed=0)
+    views = views_of(points, Components(np.zeros(6), None), np.arange(40), n_clusters=3, seed=0)
     assert views.view(RAW) is points
     assert views.view(MANIFOLD).shape == (40, 3)
     for graph, n_neighbors in ((views.near, NEAR), (views.wide, WIDE)):
         assert graph.sum() == pytest.approx(40 * n_neighbors)  # each point chooses so many
-    again = views_of(points, np.arange(40), n_clusters=3, seed=0)
+    again = views_of(points, Components(np.zeros(6), None), np.arange(40), n_clusters=3, seed=0)
     assert_array_equal(again.manifold, views.manifold)
 
 
 @pytest.mark.parametrize(("n_clusters", "n_dimensions"), [(1, 2), (2, 2), (7, 7), (30, 10)])
 def test_a_manifold_has_as_many_dimensions_as_clusters_from_2_to_10(n_clusters, n_dimensions):
-    views = views_of(normal(40, 6), np.arange(40), n_clusters, seed=0)
+    as_is = Components(np.zeros(6), None)
+    views = views_of(normal(40, 6), as_is, np.arange(40), n_clusters, seed=0)
     assert views.manifold.shape == (40, n_dimensions)

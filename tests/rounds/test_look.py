@@ -18,7 +18,9 @@ pytestmark = pytest.mark.usefixtures("quick_manifold", "quick_classifiers")
 
 @pytest.fixture(scope="module")
 def views(blobs):
-    return views_of(rows_of(blobs.X).scaled(np.arange(180)), np.arange(180), 3, seed=0)
+    scaled = rows_of(blobs.X).scaled(np.arange(180))
+    as_is = Components(np.zeros(scaled.shape[1]), None)
+    return views_of(scaled, as_is, np.arange(180), 3, seed=0)
 
 
 def look_of(views, **partitions):
