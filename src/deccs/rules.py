@@ -312,9 +312,9 @@ def default_budget(n_points: int, n_features: int, is_image: bool) -> dict[str, 
     """Of the three parts: 1,000 steps, and 100 a round, up to 2,000 points; above a small network.
 
     One start is enough. From 2,000 points on 256-256-512-10 is as good as the paper's encoder, at a
-    quarter of its cost. Images that are moved at random take more steps, and many of them a larger
-    sample. Tables of more than 1,000 columns take 300 steps, and 30 a round, since each costs as much
-    as many others.
+    quarter of its cost. Images that are moved at random take more steps; more than 20,000 of them the
+    paper's encoder again, with a larger sample (MNIST 0.945 instead of 0.935, one seed). Tables of
+    more than 1,000 columns take 300 steps, and 30 a round, since each costs as much as many others.
 
     >>> default_budget(150, 4, False)
     {'rounds__n_init': 1, 'pretraining__n_steps': 1000, 'rounds__n_steps': 100}
@@ -330,7 +330,7 @@ def default_budget(n_points: int, n_features: int, is_image: bool) -> dict[str, 
     if is_image:
         budget |= {"pretraining__n_steps": 12_000, "rounds__n_steps": 200}
     if is_image and n_points > 20_000:
-        budget |= {"rounds__n_steps": 400, "rounds__sample_size": 10_000}
+        budget |= {"network__layers": "auto", "rounds__n_steps": 400, "rounds__sample_size": 10_000}
     return budget
 
 
