@@ -15,7 +15,7 @@ from deccs.members.running import MemberWarning
 from deccs.members.views import MANIFOLD, RAW
 from deccs.notebook import summary_html
 from deccs.rounds.look import CONSENSUS
-from tests.helpers.small import SMALL
+from tests.helpers.small import small_deccs
 
 pytestmark = pytest.mark.usefixtures("quick_classifiers", "quick_manifold")
 PAIRS = [("a", KMeans(3)), ("b", AgglomerativeClustering(3))]
@@ -23,7 +23,7 @@ MIXED = [("a", KMeans(3), "raw"), ("b", GaussianMixture(3), "manifold"), ("c", K
 
 
 def new(**changes):
-    return DECCS(**{**SMALL, "views": "auto", **changes})
+    return small_deccs(**{"views": "auto", **changes})
 
 
 def near_blobs(n=90):

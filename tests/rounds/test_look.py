@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from deccs import DECCS
 from deccs.members.choice import NEVER, Judge, best_of
 from deccs.members.running import Partitions
 from deccs.members.views import Components, views_of
 from deccs.rounds.journal import is_alike_or_better
 from deccs.rounds.look import CONSENSUS, PATIENCE, Look
 from deccs.rounds.records import Round
-from tests.helpers.small import SMALL, rows_of
+from tests.helpers.small import rows_of
 
 pytestmark = pytest.mark.usefixtures("quick_manifold", "quick_classifiers")
 
@@ -59,8 +58,8 @@ def test_views_are_unanimous_where_all_say_the_same(views, blobs):
     assert not look_of(views, a=blobs.y).is_unanimous  # nobody to agree with
 
 
-def test_unanimous_views_end_the_rounds(blobs):
-    model = DECCS(**SMALL).set_params(views="auto", rounds__n_rounds=3).fit(blobs.X)
+def test_unanimous_views_end_the_rounds(small, blobs):
+    model = small(views="auto", n_rounds=3).fit(blobs.X)
     assert [finished.number for finished in model.rounds_] == [0]
     assert model.rounds_[0].losses is None  # no update
     assert_array_equal(model.labels_, blobs.y)
