@@ -360,7 +360,7 @@ def test_stopped_with_ctrl_c_the_same_command_resumes(tmp_path):
     """A real process, stopped after its first round; the result has the bits of an undisturbed run."""
     noise = np.random.default_rng(0).random((150, 4))  # nothing to agree about soon
     write_table(tmp_path / "noise.csv", noise)
-    (tmp_path / "fit.toml").write_text(SETTINGS.replace("rounds = 1", "rounds = 2"))
+    (tmp_path / "fit.toml").write_text(SETTINGS.replace("rounds = 1", "rounds = 8"))
     command = ["fit", str(tmp_path / "noise.csv"), "--config", str(tmp_path / "fit.toml"), "--out"]
     process = subprocess.Popen(
         [sys.executable, "-m", "deccs", *command, str(tmp_path / "run"), "--json"],
