@@ -82,6 +82,9 @@ def ensemble_facts(model: Clusterer) -> dict[str, Any]:
     facts = {key: getattr(model, name) for key, name in names.items() if hasattr(model, name)}
     if "members" in facts:
         facts["members"] = list(facts["members"])
+    candidates = getattr(model, "candidates_", None)
+    if candidates:
+        facts["candidates"] = {made.name: made.evidence for made in candidates}
     if hasattr(model, "rounds_"):
         facts["agreement_over_rounds"] = [round_.agreement for round_ in model.rounds_]
     return facts
@@ -93,6 +96,9 @@ def summary_text(out: Path, summary: Mapping[str, Any]) -> str:
     sizes = (f"{cluster['label']}: {cluster['size']}" for cluster in summary["clusters"])
     noise = f"; {summary['noise']} rows are noise" if summary["noise"] else ""
     lines = {"clusters": listed(sizes, most=30) + noise}
+    if summary.get("candidates"):
+        n_candidates = len(summary["candidates"])
+        lines["labels"] = f"from {summary['labels_from']}, the best of {n_candidates} candidates"
     if "agreement_over_rounds" in summary:
         agreements = summary["agreement_over_rounds"]
         lines["agreement"] = (

@@ -341,11 +341,25 @@ def settings(model: Any) -> str:
     source = "" if label_source is None else f"<p>Labels from: {escape(str(label_source))}.</p>"
     return (
         source
+        + candidates(model)
         + "<details><summary>All settings</summary>"
         + table(["Setting", "Value", "Given"], rows, "Settings of the model")
         + '</details><p class="versions">'
         + ", ".join(f"{name} {escape(text)}" for name, text in versions().items())
         + "</p>"
+    )
+
+
+def candidates(model: Any) -> str:
+    """What the result was chosen from, the most evidence first; nothing for a method that does not choose."""
+    made = sorted(getattr(model, "candidates_", None) or [], key=lambda one: -one.evidence)
+    if not made:
+        return ""
+    rows = [[escape(one.name), f"{one.evidence:.3f}"] for one in made]
+    return (
+        f"<details><summary>Chosen among {len(rows)} candidates</summary>"
+        + table(["Candidate", "Evidence"], rows, "Candidates for the result")
+        + "</details>"
     )
 
 
