@@ -254,7 +254,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         panel = partitions.labels
         fit.listeners.tell("on_progress", Progress("views", n_steps, n_steps))
         consensus = lwgp(panel, n_clusters, random_state=seed_for(fit.root, "consensus"))
-        judge = Judge(views.near, views.wide, panel, n_clusters)
+        judge = Judge(views.near, views.wide, views.tree, panel, n_clusters)
         return Look(views, components, partitions, consensus, judge)
 
     def _remember(self, consensus: Consensus) -> None:

@@ -14,16 +14,18 @@ from deccs.members.choice import (
     nmi_of,
     worst_cut,
 )
+from deccs.members.spanning_tree import gap_of, spanning_tree
 
 # Points in a line: 0 - 1 - 2 - 3 - 4 - 5, each tied to the next one.
 LINE = sp.csr_array(np.eye(6, k=1) + np.eye(6, k=-1))
 HALVES, THIRDS = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 1, 1, 2, 2])
 # Two groups of three, each point tied to both others of its group.
 GROUPS = sp.csr_array(np.kron(np.eye(2), 1 - np.eye(3)))
+TREE = spanning_tree(np.array([[0.0], [1], [2], [6], [7], [15]]))  # gaps of 4 and of 8
 
 
 def judge(panel, graph=LINE, wide=LINE, n_clusters=2):
-    return Judge(graph, wide, np.array(panel), n_clusters)
+    return Judge(graph, wide, TREE, np.array(panel), n_clusters)
 
 
 def test_worst_cut_by_hand():
@@ -49,10 +51,19 @@ def test_gaps_count_more_than_any_agreement():
     crossed = np.array([0, 1, 0, 1, 0, 1])
     found = judge([crossed, crossed], graph=GROUPS, wide=GROUPS)
     nmi = normalized_mutual_info_score(HALVES, crossed)
-    assert found(HALVES) == pytest.approx(1 + AGREEMENT_WEIGHT * nmi)
+    assert found(HALVES) == pytest.approx(1 + 4 / 8)  # its gap, as a share of the widest
     assert found(HALVES) > found(crossed)
     narrow = judge([crossed, crossed], graph=GROUPS, wide=LINE)  # no gap in a wider neighborhood
     assert narrow(HALVES) == pytest.approx(AGREEMENT_WEIGHT * nmi)
+
+
+def test_of_two_partitions_without_a_cut_the_one_with_the_wider_gap_is_taken():
+    apart = sp.csr_array(np.zeros((6, 6)) + np.eye(6))  # no ties but of each point with itself
+    found = judge([HALVES, HALVES], graph=apart, wide=apart)
+    last_alone = np.array([0, 0, 0, 0, 0, 1])
+    assert gap_of(TREE, HALVES) == pytest.approx(4 / 8)
+    assert gap_of(TREE, last_alone) == 1
+    assert found(last_alone) > found(HALVES)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deccs_paper import consensus_speed, rules_table, speed, table
-from deccs_paper.yardstick import by_dataset
+from deccs_paper.yardstick import by_dataset, tables
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -34,6 +34,12 @@ RESULTS = ROOT / "results"
             lambda path: consensus_speed.markdown(consensus_speed.of_records(path)),
             "python -m deccs_paper.consensus_speed --out results/consensus-speed.jsonl "
             "--page docs/consensus.md",
+        ),
+        (
+            "docs/choice.md",
+            tables.SHORT,
+            tables.short_text,
+            f"{tables.SHORT.command} --out results/pool.jsonl",
         ),
         ("README.md", by_dataset.RIVALS, by_dataset.rivals_table, by_dataset.RIVALS.command),
         (

@@ -25,7 +25,7 @@ def views(blobs):
 def look_of(views, **partitions):
     """A look with members of the views that said this; the first is their consensus."""
     panel = np.stack(list(partitions.values()))
-    judge = Judge(views.near, views.wide, panel, n_clusters=3)
+    judge = Judge(views.near, views.wide, views.tree, panel, n_clusters=3)
     as_is = Components(np.zeros(4), None)
     return Look(views, as_is, Partitions(tuple(partitions), panel), panel[0], judge)
 

@@ -3,8 +3,8 @@
 Agreement alone finds the most central partition, and members that were trained to agree do so on
 anything. Neighbors in the raw data have seen no training. So a partition counts by how well it agrees
 with the members of the views, less the share of neighbors that its worst cluster loses. One that cuts
-no tie at all, even in a wider neighborhood, has found gaps, and needs no agreement. The rule was
-chosen on a pool of data sets; docs/choice.md has the evidence.
+no tie at all, even in a wider neighborhood, has found gaps: it needs no agreement, and the widest gap
+counts. The rule was chosen on a pool of data sets; docs/choice.md has the evidence.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from deccs.labels import NOISE
 from deccs.members.agreement import nmi_of_counts
 from deccs.members.neighbors import cuts_by_cluster
+from deccs.members.spanning_tree import SpanningTree, gap_of
 from deccs.storage import stored
 
 AGREEMENT_WEIGHT = 0.3  # from 0.1 to 0.5 the pool's mean NMI is the same within .004
@@ -40,6 +41,7 @@ class Judge:
 
     graph: sp.csr_array  # (n_sample, n_sample) ties between near neighbors
     wide_graph: sp.csr_array  # ... and between more of them
+    tree: SpanningTree
     panel: np.ndarray  # (n_panel, n_sample) partitions that no training for agreement has touched
     n_clusters: int
 
@@ -47,8 +49,9 @@ class Judge:
         """The evidence for a partition of the sample, (n_sample,)."""
         if labels.min() == NOISE or not np.array_equal(np.unique(labels), range(self.n_clusters)):
             return NEVER
-        evidence = AGREEMENT_WEIGHT * self.agreement(labels) - worst_cut(self.graph, labels)
-        return evidence + float(worst_cut(self.wide_graph, labels) == 0)
+        if worst_cut(self.wide_graph, labels) == 0:
+            return 1 + gap_of(self.tree, labels)
+        return AGREEMENT_WEIGHT * self.agreement(labels) - worst_cut(self.graph, labels)
 
     def agreement(self, labels: np.ndarray) -> float:
         """The mean NMI with the panel."""

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 
-def spanning_tree(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A minimum spanning tree of all points: (n - 1, 2) edges, the shortest first, and (n - 1,) lengths.
+class SpanningTree(NamedTuple):
+    """Edges between all points, the shortest first."""
+
+    edges: np.ndarray  # (n - 1, 2) places of their ends
+    lengths: np.ndarray  # (n - 1,)
+
+
+def gap_of(tree: SpanningTree, labels: np.ndarray) -> float:
+    """The least distance between two clusters, as a share of the longest edge.
+
+    No two points of different clusters are nearer than the nearest two that the tree joins.
+
+    >>> gap_of(SpanningTree(np.array([[0, 1], [1, 2]]), np.array([1.0, 4.0])), np.array([0, 0, 1]))
+    1.0
+    """
+    ends = labels[tree.edges]  # (n - 1, 2)
+    apart = tree.lengths[ends[:, 0] != ends[:, 1]]
+    return float(apart.min() / tree.lengths[-1]) if len(apart) and tree.lengths[-1] > 0 else 0.0
+
+
+def spanning_tree(X: np.ndarray) -> SpanningTree:
+    """A minimum spanning tree of all points, the shortest edge first.
 
     Prim's algorithm: each step is one product, and there is no matrix of all pairs.
 
     >>> spanning_tree(np.array([[0.0], [1], [10], [12]]))
-    (array([[0, 1],
+    SpanningTree(edges=array([[0, 1],
            [2, 3],
-           [1, 2]]), array([1., 2., 9.]))
+           [1, 2]]), lengths=array([1., 2., 9.]))
     """
     X = X.astype(np.float64) - X.mean(axis=0)  # products lose digits to a large mean
     n = len(X)
@@ -32,7 +54,7 @@ def spanning_tree(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         edges[step], lengths[step] = (nearest[reached], reached), distance[reached]
         newest = reached
     order = np.argsort(lengths, kind="stable")
-    return edges[order], np.sqrt(lengths[order])
+    return SpanningTree(edges[order], np.sqrt(lengths[order]))
 
 
 def single_linkage(X: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from deccs.data.source import blocks, rows_at_once
 from deccs.members.carry import NearestInSample
 from deccs.members.manifold import manifold_embedding
 from deccs.members.neighbors import neighbor_graph
+from deccs.members.spanning_tree import SpanningTree, spanning_tree
 from deccs.storage import stored
 
 EMBEDDING, RAW, MANIFOLD = VIEWS = ("embedding", "raw", "manifold")
@@ -58,6 +59,7 @@ class Views:
     manifold: np.ndarray  # (n_sample, n_dimensions)
     near: sp.csr_array  # graph of the nearest neighbors in the raw data
     wide: sp.csr_array  # ... and of more of them
+    tree: SpanningTree  # of the raw data
 
     def view(self, name: str) -> np.ndarray:
         return self.raw if name == RAW else self.manifold
@@ -73,7 +75,7 @@ def views_of(
     n_dimensions = min(max(n_clusters, 2), MOST_DIMENSIONS)
     manifold = manifold_embedding(scaled, n_dimensions, seed)
     graphs = neighbor_graph(scaled, NEAR), neighbor_graph(scaled, WIDE)
-    return Views(sample, components(scaled), manifold, *graphs)
+    return Views(sample, components(scaled), manifold, *graphs, spanning_tree(scaled))
 
 
 @stored

@@ -20,7 +20,14 @@ from deccs_paper.yardstick.by_dataset import RIVALS, rivals_table
 from deccs_paper.yardstick.methods import METHODS
 from deccs_paper.yardstick.pool import read_pool
 from deccs_paper.yardstick.runs import FAILED, OK, PoolRun, carry_out, headers, missing
-from deccs_paper.yardstick.tables import PAGE, page_text, pool_records, terminal_tables
+from deccs_paper.yardstick.tables import (
+    PAGE,
+    SHORT,
+    page_text,
+    pool_records,
+    short_text,
+    terminal_tables,
+)
 
 ONE_THREAD = (
     "OMP_NUM_THREADS",
@@ -66,12 +73,20 @@ def command(
             out,
         )
         output.result({}, terminal_tables(pool_records(out)))
-        if page and RIVALS.begin in page.read_text(encoding="utf-8"):
-            RIVALS.rewrite(page, rivals_table(out))
-        elif page:
-            PAGE.rewrite(page, page_text(out))
+        if page:
+            rewrite(page, out)
         if failed:
             raise output.failure(f"{failed} of the runs have failed; see {out}.", UNEXPECTED)
+
+
+def rewrite(page: Path, out: Path) -> None:
+    """Rewrite the table that a page has: of the pool, the same in short, or by data set."""
+    text = page.read_text(encoding="utf-8")
+    for block, content in ((RIVALS, rivals_table), (SHORT, short_text)):
+        if block.begin in text:
+            block.rewrite(page, content(out))
+            return
+    PAGE.rewrite(page, page_text(out))
 
 
 def timed_command(data: str | None, n_seeds: int, *, jobs: int, out: Path, again: bool) -> None:

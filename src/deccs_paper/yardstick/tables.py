@@ -20,6 +20,7 @@ from deccs_paper.yardstick.summary import (
     Against,
     Comparison,
     Estimate,
+    Row,
     choice_of,
     compare,
     nearly_complete,
@@ -29,6 +30,8 @@ from deccs_paper.yardstick.summary import (
 )
 
 PAGE = Block("pool", "deccs yardstick ../shared/pool --page docs/pool.md")
+SHORT = Block("pool in short", "deccs yardstick ../shared/pool --page docs/choice.md")
+IN_SHORT = ("nmi", "rank", "cpu_seconds")
 HEADS = {  # quantity -> head and format of its column
     "nmi": ("NMI", ".3f"),
     "ami": ("AMI", ".3f"),
@@ -135,6 +138,28 @@ def page_text(path: Path) -> str:
     for title, comparison in comparisons(made):
         parts.append(f"**{title[0].upper()}{title[1:]}**\n\n{markdown(*cells(comparison))}")
     return "\n\n".join([*parts, *remarks(made)])
+
+
+def short_text(path: Path) -> str:
+    """The comparison on all data sets without intervals, and how DECCS chose."""
+    made = pool_records(path)
+    for title, comparison in comparisons(made):
+        heads = [
+            "method",
+            *(HEADS[name][0] for name in IN_SHORT),
+            f"wins / losses / ties of {REFERENCE}",
+        ]
+        rows = [[row.method, *short_cells(row)] for row in comparison.rows]
+        return "\n\n".join([f"On {title}", markdown(heads, rows), *choice_text(made)])
+    return "No records yet."
+
+
+def short_cells(row: Row) -> list[str]:
+    """Mean NMI, rank and seconds, and how the reference did against this method."""
+    estimates = [(row.quantities[name], HEADS[name][1]) for name in IN_SHORT]
+    numbers = ["" if one is None else format(one.value, digits) for one, digits in estimates]
+    against = row.against
+    return [*numbers, f"{against.losses} / {against.wins} / {against.ties}" if against else ""]
 
 
 def terminal_tables(made: Sequence[Record]) -> Group:
