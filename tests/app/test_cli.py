@@ -358,7 +358,7 @@ def test_datasets_and_info(monkeypatch, tmp_path):
 
 def test_stopped_with_ctrl_c_the_same_command_resumes(tmp_path):
     """A real process, stopped after its first round; the result has the bits of an undisturbed run."""
-    noise = np.random.default_rng(0).random((150, 4))  # nothing to agree about soon
+    noise = np.random.default_rng(0).random((1500, 4))  # rounds take long enough to be stopped
     write_table(tmp_path / "noise.csv", noise)
     (tmp_path / "fit.toml").write_text(SETTINGS.replace("rounds = 1", "rounds = 4"))
     command = ["fit", str(tmp_path / "noise.csv"), "--config", str(tmp_path / "fit.toml"), "--out"]
