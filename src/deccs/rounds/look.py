@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -50,12 +51,16 @@ class Look:
 
     def candidates(self, rounds: Sequence[Round]) -> list[Candidate]:
         """The views, their consensus, and what each round would give."""
+        return [*self._of_views, *(round_.candidate for round_ in rounds)]
+
+    @cached_property
+    def _of_views(self) -> list[Candidate]:
+        """Judged once: the views do not change from round to round."""
         named = [
             *zip(self.partitions.names, self.partitions.labels, strict=True),
             (CONSENSUS, self.consensus),
         ]
-        of_views = [self.judge.candidate(*pair) for pair in named]
-        return [*of_views, *(round_.candidate for round_ in rounds)]
+        return [self.judge.candidate(*pair) for pair in named]
 
     def seen(self, labels: np.ndarray | None) -> Seen:
         """What a fitted model keeps of the views; ``labels`` is the result if a view gives it."""
