@@ -13,7 +13,7 @@ def made_up(run, cache):
     """In place of a run, in a process forked from this one."""
     scores = {"nmi": 0.5, "ari": 0.4, "accuracy": 0.6, "agreement": 0.9}
     ok = {
-        "status": "failed" if run.dataset == "mice" else "ok",
+        "status": "failed" if run.method == "IDEC" else "ok",
         "error": "too bad",
         "scores": scores,
         "best_round": 1,
@@ -58,9 +58,9 @@ def test_a_page_gets_the_table(benchmark, tmp_path):
 
 
 def test_failed_runs_are_counted(benchmark):
-    answer = benchmark("mice", "--seeds", "2")
+    answer = benchmark("synth", "--methods", "idec", "--seeds", "2")
     assert answer.exit_code == 1
-    assert "mice DECCS 1: failed: too bad" in answer.output
+    assert "synth IDEC 1: failed: too bad" in answer.output
     assert "2 of the runs have failed" in answer.output
 
 
