@@ -109,7 +109,22 @@ def timed_command(data: str | None, n_seeds: int, *, jobs: int, out: Path, again
             raise output.failure(f"{failed} of the runs have failed; see {out}.", UNEXPECTED)
 
 
-def run_missing(output: Output, find: Find, jobs: int, out: Path) -> int:
+def line(record: Record) -> str:
+    """The result of a run in one line."""
+    scores = record["scores"]
+    return (
+        f"NMI {scores['nmi']:.3f}  AMI {scores['ami']:.3f}  ARI {scores['ari']:.3f}  "
+        f"{record['cpu_seconds']:.1f} CPU s  {record['peak_memory_mb']:.0f} MB"
+    )
+
+
+def run_missing(
+    output: Output,
+    find: Find,
+    jobs: int,
+    out: Path,
+    result: Callable[[Record], str] = line,
+) -> int:
     """Run what has no record in ``out``; returns how many runs failed."""
     n_failed = 0
 
@@ -118,7 +133,12 @@ def run_missing(output: Output, find: Find, jobs: int, out: Path) -> int:
         for record in made:
             records.append(out, record)
             n_failed += record["status"] == FAILED
-            output.note(line(record))
+            outcome = (
+                result(record)
+                if record["status"] == OK
+                else f"{record['status']}: {record.get('error', '')}"
+            )
+            output.note(f"{record['dataset']} {record['method']} {record['seed']}: {outcome}")
         display.advance()
 
     with records.locked(out):
@@ -138,21 +158,9 @@ def workers_for(waiting: Sequence[PoolRun], jobs: int) -> Workers:
     """Processes with one thread each, forked from one that has loaded and compiled everything."""
     os.environ |= dict.fromkeys(ONE_THREAD, "1")
     os.environ["NUMBA_THREADING_LAYER"] = "workqueue"  # a process that used OpenMP must not fork
-    names = {name for run in waiting for name in run.methods}
-    modules = {module for name in names for module in METHODS[name].needs}
+    methods = {run.registry[name] for run in waiting for name in run.methods}
+    modules = {module for method in methods for module in method.needs}
     os.environ[preload.COMPILE] = ",".join(sorted(modules))
     start_method = "spawn" if sys.platform == "win32" else "forkserver"
     get_context(start_method).set_forkserver_preload([preload.__name__])
     return Workers(jobs, None, carry_out, start_method, threads=1, headers=headers)
-
-
-def line(record: Record) -> str:
-    """The result of a run in one line."""
-    place = f"{record['dataset']} {record['method']} {record['seed']}"
-    if record["status"] != OK:
-        return f"{place}: {record['status']}: {record.get('error', '')}"
-    scores = record["scores"]
-    return (
-        f"{place}: NMI {scores['nmi']:.3f}  AMI {scores['ami']:.3f}  ARI {scores['ari']:.3f}  "
-        f"{record['cpu_seconds']:.1f} CPU s  {record['peak_memory_mb']:.0f} MB"
-    )

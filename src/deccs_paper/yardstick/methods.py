@@ -36,12 +36,10 @@ MOST_DIMENSIONS = 10  # of a manifold embedding
 RECIPE = 2  # of all methods: since 2 the rows are shuffled before every fit
 
 
-@dataclass(frozen=True)
-class Task:
-    """What a method is given: the data as published, the number of clusters and a seed."""
+class OnOneScale:
+    """Data as published with a seed, and what is made of it for methods that need one scale."""
 
     X: np.ndarray  # (n, d)
-    k: int
     seed: int
 
     @cached_property
@@ -60,6 +58,15 @@ class Task:
         pca = PCA(n_components, random_state=self.seed)
         components: np.ndarray = pca.fit_transform(self.scaled)
         return components
+
+
+@dataclass(frozen=True)
+class Task(OnOneScale):
+    """What a method is given: the data as published, the number of clusters and a seed."""
+
+    X: np.ndarray  # (n, d)
+    k: int
+    seed: int
 
     @property
     def n_dimensions(self) -> int:
@@ -114,7 +121,7 @@ class Method:
     """A row of the yardstick. Methods with the same ``shared`` part run in one process after it."""
 
     name: str
-    cluster: Cluster
+    cluster: Callable[..., Any]
     needs: tuple[str, ...] = ()  # modules of the extra "rivals"
     shared: Callable[[Task], Any] | None = None
     recipe: int = RECIPE  # raised when the method changes: older records do not count then
@@ -242,15 +249,20 @@ def our_manifold_agglomerative(task: Task, embedding: np.ndarray) -> Clustering:
 @rival("evoc", needs=("evoc",))
 def evoc(task: Task) -> Clustering:
     """EVoC compares points by their angle, and so do we when we fill its noise."""
+    model = evoc_of(task, approx_n_clusters=task.k)
+    return with_noise_filled(of_length_one(task.scaled), model.labels_, model.membership_strengths_)
+
+
+def evoc_of(task: OnOneScale, **settings: Any) -> Any:
+    """EVoC fitted to all columns."""
     from evoc import EVoC, float_nndescent
 
     # Nested parallel loops abort the process in the one layer of numba that can be forked.
     float_nndescent.ENABLE_NESTED_PARALLELISM = False
     # Its embedding starts from four principal components, and fails where there are fewer columns.
     dimensions = task.X.shape[1] if task.X.shape[1] < 4 else None
-    model = EVoC(approx_n_clusters=task.k, node_embedding_dim=dimensions, random_state=task.seed)
-    model.fit(task.scaled.astype(np.float32))
-    return with_noise_filled(of_length_one(task.scaled), model.labels_, model.membership_strengths_)
+    model = EVoC(node_embedding_dim=dimensions, random_state=task.seed, **settings)
+    return model.fit(task.scaled.astype(np.float32))
 
 
 def with_noise_filled(Z: np.ndarray, labels: np.ndarray, confidence: np.ndarray) -> Clustering:

@@ -7,12 +7,12 @@ import time
 import traceback
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.metrics import adjusted_mutual_info_score
@@ -42,7 +42,12 @@ PACKAGES = {"umap": ("umap-learn", "pynndescent", "numba"), "evoc": ("evoc", "nu
 
 @dataclass(frozen=True)
 class PoolRun:
-    """Methods that share a part of their work, on one data set with one seed; most often just one."""
+    """Methods that share a part of their work, on one data set with one seed; most often just one.
+
+    Other comparisons have other methods, tasks and records: they change what is in this class.
+    """
+
+    registry: ClassVar[Mapping[str, Method]] = METHODS
 
     file: DataSet
     seed: int
@@ -60,6 +65,20 @@ class PoolRun:
     @property
     def method(self) -> str:
         return ", ".join(self.methods)
+
+    def task(self, X: np.ndarray) -> Any:
+        """What the methods are given: (n, d) rows in the order of the run."""
+        return Task(X, self.file.k, self.seed)
+
+    def outcome(self, result: Any, y: np.ndarray, order: np.ndarray) -> Record:
+        """What a record says of the result of a method, for y (n,) and order (n,) of the file's rows."""
+        if result.labels.shape != y.shape:
+            raise ValueError(f"{len(y)} rows have labels of shape {result.labels.shape}.")
+        clustering: Clustering = result.in_file_order(order)
+        record: Record = {"scores": scores_of(y, clustering)}
+        if clustering.label_source is not None:
+            record["label_source"] = clustering.label_source
+        return record
 
 
 Key = tuple[str, str, str, str, int]  # experiment, data set, its sha256, method, seed
@@ -87,18 +106,18 @@ def headers(run: PoolRun) -> list[Record]:
             "d": file.d,
             "k": file.k,
             "method": name,
-            "recipe": METHODS[name].recipe,
+            "recipe": run.registry[name].recipe,
             "seed": run.seed,
         }
         for name in run.methods
     ]
 
 
-def latest(known: Iterable[Record]) -> dict[Key, Record]:
+def latest(known: Iterable[Record], registry: Mapping[str, Method] = METHODS) -> dict[Key, Record]:
     """One record per run: the last that succeeded, else the last one. Old recipes do not count."""
     kept: dict[Key, Record] = {}
     for record in known:
-        method = METHODS.get(record["method"])
+        method = registry.get(record["method"])
         if method is not None and record["recipe"] < method.recipe:
             continue
         place = key(record)
@@ -115,25 +134,26 @@ def missing(
     *,
     again: bool = False,
     experiment: str = EXPERIMENT,
+    kind: type[PoolRun] = PoolRun,
 ) -> list[PoolRun]:
     """The runs without a record; with ``again``, also those that failed.
 
     Methods with the same shared part become one run.
     """
-    status = {place: record["status"] for place, record in latest(known).items()}
+    status = {place: record["status"] for place, record in latest(known, kind.registry).items()}
     runs = []
     for file in files:
         for seed in range(n_seeds):
             groups: dict[Any, list[str]] = defaultdict(list)
             for name in methods:
-                method = METHODS[name]
+                method = kind.registry[name]
                 known_as = status.get((experiment, file.name, file.sha256, name, seed))
                 if known_as == OK or (known_as == FAILED and not again):
                     continue
                 if known_as == NOT_INSTALLED and method.missing():
                     continue
                 groups[method.shared or name].append(name)
-            runs += [PoolRun(file, seed, tuple(names), experiment) for names in groups.values()]
+            runs += [kind(file, seed, tuple(names), experiment) for names in groups.values()]
     return runs
 
 
@@ -143,18 +163,21 @@ def carry_out(run: PoolRun, _cache: Path | None = None) -> list[Record]:
     made_with = records.made_with()
     results = list(scored(run))
     return [
-        header | record | made_with | {"versions": made_with["versions"] | rival_versions(name)}
+        header
+        | record
+        | made_with
+        | {"versions": made_with["versions"] | rival_versions(run.registry[name].needs)}
         for header, record, name in zip(headers(run), results, run.methods, strict=True)
     ]
 
 
 def scored(run: PoolRun) -> Iterator[Record]:
     """What a record says of each method of a run. Labels are scored here; no method sees y."""
-    methods = [METHODS[name] for name in run.methods]
+    methods = [run.registry[name] for name in run.methods]
     warm_up({module for method in methods for module in method.needs})
     X, y = run.file.arrays()
     order = row_order(len(X), run.seed)
-    task = Task(X[order], run.file.k, run.seed)
+    task = run.task(X[order])
     start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     shared: Measured | None = None
     for method in methods:
@@ -167,10 +190,7 @@ def scored(run: PoolRun) -> Iterator[Record]:
             if method.shared and shared is None:
                 shared = measured(partial(method.shared, task))
             result = measured(partial(fit, method, task, shared))
-            clustering: Clustering = result.value.in_file_order(order)
-            record |= {"status": OK, "scores": scores_of(y, clustering)}
-            if clustering.label_source is not None:
-                record["label_source"] = clustering.label_source
+            record |= {"status": OK} | run.outcome(result.value, y, order)
             record |= result.costs(shared if method.shared else None)
         except Exception as error:  # noqa: BLE001  a failed run is a record, not the end
             record |= {
@@ -216,12 +236,9 @@ def measured(function: Callable[[], Any]) -> Measured:
     return Measured(value, time.perf_counter() - wall, time.process_time() - cpu, before)
 
 
-def fit(method: Method, task: Task, shared: Measured | None) -> Clustering:
-    """The method's clustering, with one label per row."""
-    result = method.cluster(task, shared.value) if shared else method.cluster(task)
-    if result.labels.shape != task.X.shape[:1]:
-        raise ValueError(f"{len(task.X)} rows have labels of shape {result.labels.shape}.")
-    return result
+def fit(method: Method, task: Any, shared: Measured | None) -> Any:
+    """The method's result, after the part of the work it shares with others."""
+    return method.cluster(task, shared.value) if shared else method.cluster(task)
 
 
 def scores_of(y: np.ndarray, result: Clustering) -> dict[str, float]:
@@ -280,10 +297,10 @@ def surest(confidence: np.ndarray, share: float) -> np.ndarray:
     return mask
 
 
-def rival_versions(method: str) -> dict[str, str]:
+def rival_versions(modules: Iterable[str]) -> dict[str, str]:
     """Versions of what a rival is made of; nothing for what is not installed."""
     found = {}
-    for module in METHODS[method].needs:
+    for module in modules:
         for package in PACKAGES.get(module, ()):
             try:
                 found[package] = version(package)

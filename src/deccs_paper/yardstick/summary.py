@@ -80,6 +80,15 @@ def values_of(records: Iterable[Record]) -> Values:
             run = {name: scores[name] for name in (*MEANS, *CHOICE) if name in scores}
             run["cpu_seconds"] = record["cpu_seconds"]
             runs[record["method"], record["dataset"]].append(run)
+    return mean_over_seeds(runs)
+
+
+def mean_over_seeds(runs: Mapping[tuple[str, str], Sequence[Mapping[str, float]]]) -> Values:
+    """The mean of each quantity that all runs of a method on a data set have.
+
+    >>> mean_over_seeds({("ward", "zoo"): [{"nmi": 0.5}, {"nmi": 1.0, "ari": 0.5}]})
+    {'ward': {'zoo': {'nmi': 0.75}}}
+    """
     values: Values = defaultdict(dict)
     for (method, dataset), made in runs.items():
         names = set.intersection(*(set(run) for run in made))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Group
@@ -13,6 +13,7 @@ from deccs_paper import records
 from deccs_paper.blocks import Block
 from deccs_paper.records import Record
 from deccs_paper.table import markdown
+from deccs_paper.yardstick.methods import METHODS, Method
 from deccs_paper.yardstick.runs import EXPERIMENT, OK, latest
 from deccs_paper.yardstick.summary import (
     FEWEST,
@@ -166,14 +167,18 @@ def terminal_tables(made: Sequence[Record]) -> Group:
     """All comparisons as tables of rich."""
     parts: list[Table | str] = []
     for title, comparison in comparisons(made):
-        heads, rows = cells(comparison)
-        table = Table(title=title, title_justify="left")
-        for place, head in enumerate(heads):
-            table.add_column(head, justify="right" if place else "left")
-        for row in rows:
-            table.add_row(*row)
-        parts.append(table)
+        parts.append(rich_table(title, *cells(comparison)))
     return Group(*parts, *remarks(made))
+
+
+def rich_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table of rich; the first column has names, the others numbers."""
+    table = Table(title=title, title_justify="left")
+    for place, head in enumerate(heads):
+        table.add_column(head, justify="right" if place else "left")
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def remarks(made: Sequence[Record]) -> list[str]:
@@ -183,13 +188,13 @@ def remarks(made: Sequence[Record]) -> list[str]:
     return [*choice_text(made), *begun(made), *gaps(made)]
 
 
-def gaps(made: Sequence[Record]) -> list[str]:
+def gaps(made: Sequence[Record], registry: Mapping[str, Method] = METHODS) -> list[str]:
     """One line on the runs of each status but "ok"; none if there are none.
 
     Data sets that a method was not tried on are not named: the tables say how many they compare.
     """
     by_status: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for record in latest(made).values():
+    for record in latest(made, registry).values():
         if record["status"] != OK:
             by_status[record["status"]][record["method"]].append(record["dataset"])
     return [

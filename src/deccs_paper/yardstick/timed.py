@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 from rich.console import Group
-from rich.table import Table
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from deccs import datasets
@@ -19,7 +18,7 @@ from deccs.datasets.sources import content_sha256
 from deccs.datasets.store import file_at_hand
 from deccs_paper.records import Record
 from deccs_paper.yardstick.runs import OK, latest
-from deccs_paper.yardstick.tables import gaps
+from deccs_paper.yardstick.tables import gaps, rich_table
 
 EXPERIMENT = "speed of fits"
 COMPARED = OURS, OTHER = ("DECCS", "umap+mixture")
@@ -139,9 +138,6 @@ def heads() -> list[str]:
 
 def terminal_table(made: Sequence[Record]) -> Group:
     """The comparison as a table of rich."""
-    table = Table(title=f"{EXPERIMENT}: one thread, medians over seeds", title_justify="left")
-    for place, head in enumerate(heads()):
-        table.add_column(head, justify="right" if place else "left")
-    for row in cells(made):
-        table.add_row(*row)
+    title = f"{EXPERIMENT}: one thread, medians over seeds"
+    table = rich_table(title, heads(), cells(made))
     return Group(table, *gaps([one for one in made if one["experiment"] == EXPERIMENT]))
