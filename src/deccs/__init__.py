@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from deccs.consensus import (
         AutoencoderConsensus,
         ConsensusClustering,
+        ConsensusMatrix,
         RandomProjectionEM,
         RandomProjectionFCM,
     )
@@ -37,6 +38,7 @@ HOMES = {
         (
             "AutoencoderConsensus",
             "ConsensusClustering",
+            "ConsensusMatrix",
             "RandomProjectionEM",
             "RandomProjectionFCM",
         ),
@@ -71,6 +73,7 @@ __all__ = [
     "Autoencoder",
     "AutoencoderConsensus",
     "ConsensusClustering",
+    "ConsensusMatrix",
     "Pretraining",
     "RandomProjectionEM",
     "RandomProjectionFCM",

@@ -21,11 +21,13 @@ from deccs.consensus.locally_weighted import lwea as lwea
 from deccs.consensus.locally_weighted import lwgp as lwgp
 from deccs.consensus.partitions import FewerClusters
 from deccs.consensus.projections import RandomProjectionEM, RandomProjectionFCM
+from deccs.consensus.resampling import ConsensusMatrix
 
 __all__ = [
     "FUNCTIONS",
     "AutoencoderConsensus",
     "ConsensusClustering",
+    "ConsensusMatrix",
     "FewerClusters",
     "RandomProjectionEM",
     "RandomProjectionFCM",
