@@ -16,10 +16,20 @@ PANEL = "The paper"
 Jobs = Annotated[
     int, typer.Option(min=1, help="Runs at the same time; each gets its share of the cores.")
 ]
+PoolJobs = Annotated[int, typer.Option(min=1, help="Runs at the same time, one thread each.")]
+PoolPage = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        show_default=False,
+        help="A Markdown page whose tables are rewritten from the records.",
+    ),
+]
+PoolAgain = Annotated[bool, typer.Option("--again", help="Also repeat runs that failed.")]
 
 
 def add_commands(app: typer.Typer) -> None:
-    for command in (reproduce, benchmark, yardstick, demo):
+    for command in (reproduce, benchmark, yardstick, how_many, demo):
         app.command(rich_help_panel=PANEL)(command)
 
 
@@ -172,19 +182,12 @@ def yardstick(
         str | None, typer.Option(show_default=False, help="Only these data sets: a,b,c.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each method on each data set.")] = 3,
-    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time, one thread each.")] = 1,
+    jobs: PoolJobs = 1,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The file of records.")
     ] = Path("results/pool.jsonl"),
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="A Markdown page whose tables are rewritten from the records.",
-        ),
-    ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Also repeat runs that failed.")] = False,
+    page: PoolPage = None,
+    again: PoolAgain = False,
     timed: Annotated[
         bool,
         typer.Option(
@@ -208,6 +211,61 @@ def yardstick(
     if folder is None:
         raise typer.BadParameter("Give a FOLDER of data sets, or --timed.")
     command.command(folder, methods, data, seeds, jobs=jobs, out=out, page=page, again=again)
+
+
+def how_many(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FOLDER...",
+            exists=True,
+            file_okay=False,
+            show_default=False,
+            help="Data sets: *.npz with X and y. (default: none; only print the tables)",
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each rule on each data set.")] = 3,
+    rules: Annotated[
+        str | None, typer.Option(show_default=False, help="Only these rules: a,b,c.")
+    ] = None,
+    no_clusters: Annotated[
+        bool,
+        typer.Option(
+            "--no-clusters",
+            help="Instead of folders: data without clusters, and the rules that can answer 1.",
+        ),
+    ] = False,
+    fits: Annotated[
+        bool,
+        typer.Option("--fits", help='Also fit DECCS(n_clusters="auto") on every data set.'),
+    ] = False,
+    jobs: PoolJobs = 1,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The file of records.")
+    ] = Path("results/how-many.jsonl"),
+    page: PoolPage = None,
+    again: PoolAgain = False,
+) -> None:
+    """Compare rules for the number of clusters over folders of labeled data sets.
+
+    One JSON line per run. Runs that have one are not repeated: interrupted, the same command
+    resumes. No rule sees the classes or their number.
+    """
+    from deccs_paper.how_many import command
+
+    if no_clusters and (folders or fits):
+        raise typer.BadParameter("--no-clusters has its own data, and no fits.")
+    command.command(
+        folders or [],
+        rules,
+        seeds,
+        without_clusters=no_clusters,
+        fits=fits,
+        jobs=jobs,
+        out=out,
+        page=page,
+        again=again,
+    )
 
 
 def demo(
