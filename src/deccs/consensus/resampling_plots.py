@@ -38,7 +38,7 @@ def plot_cdf(model: Fitted, ax: Axes | None = None) -> Axes:
     """The CDF of the consensus index, one curve per k."""
     ax = new_axes(5.2, 3.6) if ax is None else ax
     grid = np.linspace(0, 1, 501)
-    for k, color in zip(model.k_range_, colors_of_k(len(model.k_range_)), strict=True):
+    for k, color in zip(model.k_range_, cluster_colors(len(model.k_range_)), strict=True):
         ax.plot(
             grid,
             model.cdf(k, grid),
@@ -104,10 +104,10 @@ def plot_heatmap(model: Fitted, k: int, ax: Axes | None = None) -> Axes:
 def plot_tracking(model: Fitted, ax: Axes | None = None) -> Axes:
     """The cluster of each shown row for each k: columns that change color between clusters move."""
     ks = model.k_range_
-    ax = new_axes(6, 0.9 + 0.3 * len(ks)) if ax is None else ax
+    ax = new_axes(6, 1.3 + 0.26 * len(ks)) if ax is None else ax
     partitions = tracked_labels([model.labels_at(k)[model.shown_] for k in ks])  # (n_k, n_shown)
-    # By all partitions, the finest last: rows that stay together stand together.
-    order = np.lexsort(partitions[::-1])
+    # By the first k, then by the next: rows that stay together stand together. Noise is last.
+    order = np.lexsort(np.where(partitions == NOISE, partitions.max() + 1, partitions)[::-1])
     ax.imshow(
         colored(partitions[:, order]),
         aspect="auto",
@@ -155,25 +155,29 @@ def plot_item_consensus(model: Fitted, k: int, ax: Axes | None = None) -> Axes:
 def plot_cluster_consensus(model: Fitted, ax: Axes | None = None) -> Axes:
     """The cluster consensus of every cluster, a group of bars per k; a line at the mean of each."""
     ks = model.k_range_
-    heights = [model.cluster_consensus(k) for k in ks]
-    shown = tracked_labels([model.labels_at(k)[model.tracked_] for k in ks])
-    width = max(4.6, 0.9 + 0.11 * sum(len(part) + 1.5 for part in heights))
-    ax = new_axes(min(width, 9), 3.2) if ax is None else ax
-    palette, left, ticks = cluster_colors(int(shown.max()) + 1), 0.0, []
-    for k, values, colors in zip(ks, heights, shown, strict=True):
-        plain = model.labels_at(k)[model.tracked_]
-        numbers = [int(colors[np.argmax(plain == cluster)]) for cluster in range(len(values))]
+    plain = [model.labels_at(k)[model.tracked_] for k in ks]
+    partitions = tracked_labels(plain)  # (n_k, n_tracked)
+    heights = [
+        by_tracked_number(model.cluster_consensus(k), labels, tracked)
+        for k, labels, tracked in zip(ks, plain, partitions, strict=True)
+    ]
+    width = 1.6 + 0.11 * sum(len(values) + 1.5 for values in heights)
+    ax = new_axes(min(max(width, 4.6), 9), 3.2) if ax is None else ax
+    palette, left, ticks = cluster_colors(int(partitions.max(initial=0)) + 1), 0.0, []
+    for values in heights:
         places = left + np.arange(len(values))
-        ax.bar(places, np.nan_to_num(values), width=0.85, color=[palette[n] for n in numbers])
-        if not np.isnan(values).all():
-            mean = np.nanmean(values)
+        bars = np.nan_to_num(list(values.values()))  # (n_clusters,)
+        ax.bar(places, bars, width=0.85, color=[palette[number] for number in values])
+        known = [value for value in values.values() if not np.isnan(value)]
+        if known:
+            mean = float(np.mean(known))
             ax.plot([places[0] - 0.5, places[-1] + 0.5], [mean, mean], color=INK, lw=1.2)
         ticks.append(float(places.mean()))
         left += len(values) + 1.5
     ax.set_xticks(ticks, [str(k) for k in ks])
     ax.tick_params(axis="x", length=0)
     ax.set(xlabel="k", ylabel="cluster-consensus", ylim=(0, 1.02))
-    legend_of_clusters(ax, shown.ravel())
+    legend_of_clusters(ax, partitions.ravel())
     return finished(ax, "cluster-consensus")
 
 
@@ -210,6 +214,19 @@ def tracked_labels(partitions: list[np.ndarray]) -> np.ndarray:
     return np.stack(aligned)
 
 
+def by_tracked_number(
+    values: np.ndarray, labels: np.ndarray, tracked: np.ndarray
+) -> dict[int, float]:
+    """The value of each cluster by the number that it has in :func:`tracked_labels`, in order.
+
+    >>> by_tracked_number(np.array([0.9, 0.5]), np.array([0, 1, 1]), np.array([3, 0, 0]))
+    {0: 0.5, 3: 0.9}
+    """
+    clusters, first = np.unique(labels, return_index=True)
+    pairs = [(int(tracked[place]), cluster) for cluster, place in zip(clusters, first, strict=True)]
+    return {number: float(values[cluster]) for number, cluster in sorted(pairs) if cluster >= 0}
+
+
 def cluster_colors(n: int) -> list[str]:
     """n colors of which no two are the same: the palette of all plots, then other hues.
 
@@ -222,13 +239,6 @@ def cluster_colors(n: int) -> list[str]:
     ]
     hexes = ["#" + "".join(f"{round(255 * part):02X}" for part in color) for color in more]
     return [*PALETTE[:n], *hexes]
-
-
-def colors_of_k(n: int) -> list[Any]:
-    """A rainbow of n colors, in the order of k and dark enough for lines."""
-    from matplotlib import colormaps
-
-    return [colormaps["turbo"](place) for place in np.linspace(0.06, 0.94, n)]
 
 
 def colored(labels: np.ndarray) -> np.ndarray:
