@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import import_module
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -30,7 +29,7 @@ from deccs.labels import NOISE
 from deccs.members.manifold import manifold_embedding
 from deccs.seeds import seed_for
 from deccs_paper.how_many.measures import FIRST
-from deccs_paper.yardstick.methods import Method, OnOneScale, evoc_of, umap_of
+from deccs_paper.yardstick.methods import Method, OnOneScale, adds_to, evoc_of, umap_of
 
 MOST_ROWS = (
     2_000  # shown to a rule that fits something for every k, compares all pairs or resamples
@@ -112,18 +111,8 @@ class Rule(Method):
     can_say_one: bool = False  # whether one cluster is a possible answer
 
 
-Answer = Callable[..., Ranking]  # (question) or, with a shared part, (question, that part)
 RULES: dict[str, Rule] = {}  # by name, filled by the functions below
-
-
-def rule(name: str, **facts: Any) -> Callable[[Answer], Answer]:
-    """Add a rule: ``@rule("silhouette")`` above a function ``Question -> Ranking``."""
-
-    def add(answer: Answer) -> Answer:
-        RULES[name] = Rule(name, answer, **facts)
-        return answer
-
-    return add
+rule = adds_to(RULES, Rule)  # @rule("silhouette") above a function Question -> Ranking
 
 
 def best_first(scores: Mapping[int, float]) -> tuple[int, ...]:
@@ -339,14 +328,17 @@ def consensus(
     >>> consensus(draws, [np.array([0, 0, 1]), np.array([0, 1])], n_rows=3)  # 01, 02, 12
     array([0.5, 0. , 0. ])
     """
-    together, drawn = np.zeros((2, n_rows, n_rows), dtype=np.int16)
-    for one, labels in zip(rows, labelings, strict=True):
-        both = np.ix_(one, one)
-        together[both] += labels[:, None] == labels
-        drawn[both] += 1
+    drawn = np.zeros((n_rows, len(rows)), dtype=np.float32)
+    clusters = []  # of each resample, (n_rows, k): 1 where a row is in a cluster
+    for number, (one, labels) in enumerate(zip(rows, labelings, strict=True)):
+        drawn[one, number] = 1
+        clusters.append(np.zeros((n_rows, labels.max() + 1), dtype=np.float32))
+        clusters[-1][one, labels] = 1
     pairs = np.triu_indices(n_rows, k=1)
+    member = np.hstack(clusters)  # (n_rows, clusters of all resamples)
+    together, both = ((one @ one.T)[pairs].astype(np.float64) for one in (member, drawn))
     with np.errstate(invalid="ignore"):
-        shares: np.ndarray = together[pairs] / drawn[pairs]
+        shares: np.ndarray = together / both
     return shares
 
 

@@ -35,7 +35,7 @@ AT_TRUTH = ("pool.jsonl", "paper-sets.jsonl")  # beside the records: fits that w
 MEASURES: dict[str, tuple[str, Callable[[Record], float]]] = {  # head, and value of a record
     "truth": ("the truth", lambda record: record["is_truth"]),
     "within 1": ("within 1", lambda record: record["is_within_1"]),
-    "right": ("**right**", lambda record: record["is_right"]),
+    "right": ("right", lambda record: record["is_right"]),
     "near": ("within 2 or 20 %", lambda record: record["is_near"]),
     "truth in 3": ("truth among first 3", lambda record: among_first(record["rank_truth"])),
     "right in 3": ("right one among first 3", lambda record: among_first(record["rank_right"])),
@@ -100,7 +100,7 @@ def rule_cells(values: Mapping[str, np.ndarray]) -> list[str]:
     cells = []
     for name, by_dataset in values.items():
         if name == "right":
-            cells.append(f"**{number(mean_of(by_dataset, resamples(len(by_dataset))), '.2f')}**")
+            cells.append(number(mean_of(by_dataset, resamples(len(by_dataset))), ".2f"))
         else:
             cells.append(format(by_dataset.mean(), FORMATS.get(name, ".2f")))
     return cells
@@ -168,8 +168,9 @@ def fits(made: Iterable[Record], told: Iterable[Record]) -> list[Section]:
     if not pairs:
         return []
     names = sorted(pairs)
-    values = np.array([[of_pair(*pair) for pair in pairs[name]] for name in names], dtype=object)
-    means = np.array([np.mean(list(one), axis=0) for one in values])  # (n_datasets, 4)
+    means = np.array(
+        [np.mean([of_pair(*pair) for pair in pairs[name]], axis=0) for name in names]
+    )  # (n_datasets, 4)
     draws = resamples(len(names))
     chosen, true, cost, cost_true = (number(mean_of(part, draws), ".3f") for part in means.T)
     less = number(mean_of(means[:, 0] - means[:, 1], draws), "+.3f")
@@ -191,11 +192,8 @@ def fits(made: Iterable[Record], told: Iterable[Record]) -> list[Section]:
     ]
     heads = ["data set", "truth", "k", "NMI at k", "NMI at the truth", "difference"]
     heads += ["CPU seconds", "at the truth", "ratio"]
-    return [
-        Section(
-            f"NMI at the chosen and at the true k: {len(names)} data sets", heads, [mean_row, *rows]
-        )
-    ]
+    title = f"NMI at the chosen and at the true k: {len(names)} data sets"
+    return [Section(title, heads, [mean_row, *rows])]
 
 
 def of_pair(ours: Record, told: Record) -> tuple[float, float, float, float]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.cluster import HDBSCAN, AgglomerativeClustering, SpectralClustering
@@ -113,7 +113,7 @@ class Clustering:
         )
 
 
-Cluster = Callable[..., Clustering]  # (task) or, with a shared part, (task, that part)
+Cluster = Callable[..., Any]  # (task) or, with a shared part, (task, that part)
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Method:
     """A row of the yardstick. Methods with the same ``shared`` part run in one process after it."""
 
     name: str
-    cluster: Callable[..., Any]
+    cluster: Cluster
     needs: tuple[str, ...] = ()  # modules of the extra "rivals"
     shared: Callable[[Task], Any] | None = None
     recipe: int = RECIPE  # raised when the method changes: older records do not count then
@@ -132,17 +132,24 @@ class Method:
         return tuple(name for name in self.needs if find_spec(name) is None)
 
 
+M = TypeVar("M", bound=Method)
+
+
+def adds_to(registry: dict[str, M], kind: type[M]) -> Callable[..., Any]:
+    """A decorator: with a name, and facts if need be, it adds the function below it to a registry."""
+
+    def named(name: str, **facts: Any) -> Callable[[Cluster], Cluster]:
+        def add(function: Cluster) -> Cluster:
+            registry[name] = kind(name, function, **facts)
+            return function
+
+        return add
+
+    return named
+
+
 METHODS: dict[str, Method] = {}  # by name, filled by the functions below
-
-
-def rival(name: str, **facts: Any) -> Callable[[Cluster], Cluster]:
-    """Add a method: ``@rival("ward")`` above a function ``Task -> Clustering``."""
-
-    def add(cluster: Cluster) -> Cluster:
-        METHODS[name] = Method(name, cluster, **facts)
-        return cluster
-
-    return add
+rival = adds_to(METHODS, Method)  # @rival("ward") above a function Task -> Clustering
 
 
 # Plain methods on the raw data
