@@ -3,12 +3,14 @@
 import json
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
+import deccs
 from deccs_paper import commands, records
 from deccs_paper.how_many import command, measures, no_clusters, rules, runs, tables
 from deccs_paper.how_many.rules import FIT, RULES, Question, Ranking, Rule
@@ -196,6 +198,33 @@ def test_resamples_are_80_percent_and_the_same_for_a_seed():
 def test_noise_is_no_cluster_and_one_cluster_is_an_answer():
     X = np.random.default_rng(0).normal(size=(30, 2))
     assert answer("HDBSCAN", np.repeat(X[:1], 30, axis=0)).candidates == (1,)
+
+
+def test_our_answer_comes_first_and_each_number_once(monkeypatch):
+    """The data are those published, in the order of the run, and the seed is that of the run."""
+    found = [SimpleNamespace(k=k) for k in (7, 4, 4, 2)]
+    X, given = blobs(), []
+
+    def count_clusters(rows, *, random_state):
+        given.append((rows, random_state))
+        return SimpleNamespace(n_clusters=4, candidates=found, is_clear=False)
+
+    class Model:
+        n_clusters_, k_candidates_, labels_ = 4, found, np.arange(120)
+
+        def __init__(self, n_clusters, random_state):
+            given.append((n_clusters, random_state))
+
+        def fit(self, rows):
+            given.append((rows, 3))
+
+    monkeypatch.setattr(deccs, "count_clusters", count_clusters, raising=False)
+    monkeypatch.setattr(deccs, "DECCS", Model)
+    ranking, fitted = answer("deccs", X, seed=3), answer(FIT, X, seed=3)
+    assert ranking.candidates == fitted.candidates == (4, 7, 2)
+    assert ranking.clear is False and ranking.labels is None and len(fitted.labels) == 120
+    assert [seed for _, seed in given] == [3, 3, 3] and given[1][0] == "auto"
+    assert given[0][0] is given[2][0] is X
 
 
 def test_a_question_has_no_true_labels_and_no_number():
