@@ -158,7 +158,7 @@ class Resample:
                 together = np.concatenate([fitted[:n_fitted], carried])
                 together = canonical(np.maximum(together, NOISE))
                 row[self.draw.fitted], row[self.carried] = np.split(together, [n_fitted])
-        return labels
+        return smallest_integers(labels)
 
     @cached_property
     def carried(self) -> np.ndarray:
@@ -217,6 +217,15 @@ class Resample:
                 f"{'' if k is None else f' for k={k}'}: {type(error).__name__}: {error}. Give "
                 "another member, fewer clusters or a larger row_share."
             ) from error
+
+
+def smallest_integers(labels: np.ndarray) -> np.ndarray:
+    """The same labels in as few bytes as hold them.
+
+    >>> smallest_integers(np.array([-2, 127])).dtype, smallest_integers(np.array([128])).dtype
+    (dtype('int8'), dtype('int16'))
+    """
+    return labels.astype(np.min_scalar_type(-1 - max(1, int(labels.max()))))
 
 
 def cluster_resample(resample: Resample) -> np.ndarray:

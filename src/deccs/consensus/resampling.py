@@ -53,10 +53,10 @@ AT_ONCE = 1_024  # clusters of several resamples in one product of matrices
 
 
 def is_range(value: Any) -> bool:
-    """Whether these are numbers of clusters: one or more, each a whole number of at least 2."""
+    """Whether these are numbers of clusters: one or more, each a whole number of at least 1."""
     if not isinstance(value, range | list | tuple | np.ndarray) or not len(value):
         return False
-    return all(is_whole(k) and k >= 2 for k in value)
+    return all(is_whole(k) and k >= 1 for k in value)
 
 
 def is_interval(value: Any) -> bool:
@@ -66,7 +66,7 @@ def is_interval(value: Any) -> bool:
 
 
 KS = (
-    whole(at_least=2)
+    whole(at_least=1)
     | Rule("a range or list of such, at least one", is_range)
     | Rule(
         "None for a member that chooses the number of clusters by itself",
@@ -249,11 +249,6 @@ def mostly_noise(partitions: np.ndarray) -> np.ndarray:
     return 2 * (partitions == NOISE).sum(axis=0) > n_drawn
 
 
-def smallest_integers(labels: np.ndarray) -> np.ndarray:
-    """The same labels in as few bytes as hold them."""
-    return labels.astype(np.min_scalar_type(-max(int(labels.max(initial=0)) + 1, 2)))
-
-
 def sums_by_cluster(
     consensus: np.ndarray, labels: np.ndarray, n_clusters: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -286,9 +281,10 @@ class ConsensusMatrix(Clusterer):
 
     Parameters
     ----------
-    n_clusters : int, range, list or None, default=range(2, 11)
-        The numbers of clusters to compare. None for a member that chooses the number by itself,
-        such as "hdbscan": there is one entry then, called by the number that it finds most often.
+    n_clusters : int, range, list or None
+        The numbers of clusters to compare, from 2 to 10 by default. None for a member that chooses
+        the number by itself, such as "hdbscan": there is one entry then, called by the number that
+        it finds most often.
     member : str or object with fit_predict, default="kmeans"
         One of the members of :class:`deccs.DECCS` by name, or your own. The label -1 is noise: such
         a row is drawn, and together with no other. Members that make a tree make one per resample.
@@ -322,7 +318,7 @@ class ConsensusMatrix(Clusterer):
     area_ : (n_k,) area under the CDF
     delta_area_ : (n_k,) relative change of the area; the first entry is the area itself
     pac_ : (n_k,) proportion of ambiguous clustering
-    n_clusters_ : the k with the lowest PAC
+    n_clusters_ : the k with the lowest PAC, the largest of equals
     labels_ : (n_points,) the consensus labels for it
     tracked_ : (n_tracked,) row numbers that were followed through the resamples, in order
     partitions_ : (n_k, n_resamples, n_tracked) their labels; -1 is noise, -2 not drawn
@@ -342,7 +338,7 @@ class ConsensusMatrix(Clusterer):
     """
 
     n_clusters: Annotated[int | Sequence[int] | None, KS] = field(  # type: ignore[assignment]
-        default=range(2, 11), kw_only=False
+        default=tuple(range(2, 11)), kw_only=False
     )
     member: Annotated[Any, MEMBER] = "kmeans"
     n_resamples: Annotated[int, whole(at_least=1)] = 50
@@ -364,15 +360,17 @@ class ConsensusMatrix(Clusterer):
         The default grid has 101 values from 0 to 1.
         """
         grid = np.linspace(0, 1, 101) if grid is None else grid
-        return self._indices[self._place_of(k)].cdf(grid)
+        place = self._place_of(k)
+        return self._indices[place].cdf(grid)
 
     def matrix(self, k: int, rows: ArrayLike | None = None) -> np.ndarray:
         """The consensus matrix of some rows: (n, n), NaN for pairs that were never drawn together.
 
         ``rows`` are numbers of tracked rows; ``shown_`` by default.
         """
+        partitions = self._partitions(k)
         places = self._places(self.shown_ if rows is None else rows)
-        consensus = consensus_block(self._partitions(k), places, places).astype(np.float64)
+        consensus = consensus_block(partitions, places, places).astype(np.float64)
         consensus[places[:, None] == places] = 1.0
         return consensus
 
@@ -497,13 +495,12 @@ class ConsensusMatrix(Clusterer):
         self.shown_ = self.tracked_[self._core[shown]]
         self._Z = self._read(fit.source, self.tracked_)  # (n_tracked, n_columns)
         clock.lap("read")
-        partitions = np.stack(self._resampled(fit), axis=1)  # (n_k, n_resamples, n_tracked)
-        self.partitions_ = smallest_integers(partitions)
+        self.partitions_ = np.stack(self._resampled(fit), axis=1)  # (n_k, n_resamples, n_tracked)
         self.k_range_ = np.array([k or number_found(self.partitions_[0]) for k in self._ks()])
         clock.lap("cluster")
         self._count(root)
         clock.lap("count")
-        self.n_clusters_ = int(self.k_range_[self.pac_.argmin()])
+        self.n_clusters_ = most_stable(self.k_range_, self.pac_)
         self._labels(self.n_clusters_, self.function)
         clock.lap("link")
         self.seconds_ = clock.laps
@@ -628,11 +625,12 @@ class ConsensusMatrix(Clusterer):
         for part in blocks(len(left), MOST_SHOWN):
             consensus = consensus_block(partitions, left[part], core)
             sums, counts = sums_by_cluster(consensus, labels[core], int(labels.max()) + 1)
-            labels[left[part]] = (sums / np.maximum(counts, 1)).argmax(axis=1)
-        never = np.flatnonzero(~drawn)
+            best = (sums / np.maximum(counts, 1)).argmax(axis=1)
+            labels[left[part]] = np.where(counts.any(axis=1), best, NOT_DRAWN)
+        # Few resamples may leave rows that were never drawn, or never with a row of the core.
+        never, known = np.flatnonzero(labels == NOT_DRAWN), np.flatnonzero(labels != NOT_DRAWN)
         if len(never):
-            seen = np.flatnonzero(drawn)
-            labels[never] = NearestInSample(self._Z[seen], labels[seen])(self._Z[never])
+            labels[never] = NearestInSample(self._Z[known], labels[known])(self._Z[never])
         return canonical(labels)
 
     def _sums(self, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -680,6 +678,17 @@ class ConsensusMatrix(Clusterer):
         learned = super()._learned()
         learned.pop("_known_labels", None)  # found again when asked for
         return learned
+
+
+def most_stable(k_range: np.ndarray, pac: np.ndarray) -> int:
+    """The k with the lowest PAC; the largest of equals, since it shows most. 1 only if there is no other.
+
+    One cluster is always stable, and says nothing.
+
+    >>> most_stable(np.array([1, 2, 3, 4]), np.array([0, 0.1, 0.1, 0.3]))
+    3
+    """
+    return int(max(zip(k_range > 1, -pac, k_range, strict=True))[2])
 
 
 def number_found(partitions: np.ndarray) -> int:

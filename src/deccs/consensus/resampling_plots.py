@@ -135,7 +135,8 @@ def plot_item_consensus(model: Fitted, k: int, ax: Axes | None = None) -> Axes:
     labels = model.labels_at(k)[model.shown_]  # (n_shown,)
     places = np.searchsorted(model.tracked_, model.shown_)
     values = np.nan_to_num(model.item_consensus(k)[places])  # (n_shown, n_clusters)
-    own = np.where(labels == NOISE, 0, values[np.arange(len(labels)), labels])
+    padded = np.pad(values, ((0, 0), (0, 1)))  # noise, -1, is the last column
+    own = padded[np.arange(len(labels)), labels]
     order = np.lexsort((-own, np.where(labels == NOISE, len(labels), labels)))
     edges = np.arange(len(order) + 1)
     bottom = np.zeros(len(order))
