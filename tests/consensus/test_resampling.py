@@ -398,6 +398,13 @@ def test_every_member_by_name(name, many):
     assert ari(y, model.labels_at(4)) > 0.9
 
 
+@pytest.mark.parametrize("name", ["genie", "agglomerative", "spectral"])
+def test_members_without_predict_may_be_fitted_on_all_rows_of_a_resample(name, many):
+    X, y = many[0][:200], many[1][:200]
+    model = quick([3, 4], member=name, n_resamples=3).fit(X)
+    assert ari(y, model.labels_at(4)) == 1
+
+
 @pytest.mark.parametrize("member", ["hdbscan", HDBSCAN(min_cluster_size=15, copy=True)], ids=str)
 def test_a_member_with_its_own_number_of_clusters_and_noise(member, many):
     X, y = many[0][:400], many[1][:400]

@@ -179,6 +179,8 @@ class Resample:
     @cached_property
     def nearest(self) -> np.ndarray:
         """(n_carried,) the nearest fitted row; the same for every k."""
+        if not len(self.carried):
+            return np.empty(0, dtype=np.int64)
         return NearestInSample(self.fitted_Z, np.arange(len(self.fitted_Z))).places(self.carried_Z)
 
     def _partitions(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -200,9 +202,7 @@ class Resample:
                 raise ValueError(
                     f"fit_predict returned shape {labels.shape} for {len(self.fitted_Z)} rows"
                 )
-            if not len(self.carried):
-                return labels, labels[:0]
-            if hasattr(clusterer, "predict"):  # k-means: the nearest center
+            if len(self.carried) and hasattr(clusterer, "predict"):  # k-means: the nearest center
                 return labels, np.asarray(clusterer.predict(self.carried_Z))
             return labels, labels[self.nearest]
 
