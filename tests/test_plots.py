@@ -6,7 +6,9 @@ from matplotlib import pyplot
 from sklearn.exceptions import NotFittedError
 
 from deccs import DECCS, Pretraining, Rounds, datasets, plots
+from tests.helpers.counted import count_of, give_count
 from tests.helpers.plotting import points_of
+from tests.helpers.report_stand_in import StandIn, blobs_with_labels
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +87,90 @@ def test_plots_of_a_model_that_is_not_fitted_say_so():
     for draw in (DECCS(2).plot_rounds, DECCS(2).plot_agreement, DECCS(2).plot_embedding):
         with pytest.raises(NotFittedError):
             draw()
+
+
+# ---- over the number of clusters
+
+
+@pytest.fixture(scope="module")
+def counted():
+    X = blobs_with_labels(200, 3, 5)
+    return give_count(StandIn().fit(X), X[:, :-1], range(2, 9), runners_up=[3])
+
+
+def test_curves_over_k_with_references_and_the_answer_marked(counted):
+    ax = plots.plot_k(counted)
+    by_name = {line.get_label(): line for line in ax.get_lines()}
+    for name in ("agreement", "stability", "valley", "split"):
+        assert by_name[name].get_ydata() == pytest.approx(counted.count_.curves[name])
+        assert by_name[name].get_linestyle() == "-"
+    dashed = [line for line in ax.get_lines() if line.get_linestyle() == "--"]
+    assert [line.get_ydata().tolist() for line in dashed[:3]] == [
+        counted.count_.curves[f"{name} reference"].tolist()
+        for name in ("agreement", "stability", "valley")
+    ]
+    assert [(text.get_text(), text.get_weight()) for text in ax.texts] == [
+        ("3", "normal"),
+        ("5", "bold"),
+    ]
+    (support,) = (other for other in ax.figure.axes if other is not ax)
+    heights = [bar.get_height() for bar in support.patches]
+    assert heights == pytest.approx(counted.count_.curves["support"])
+    given = plots.new_axes()
+    assert plots.plot_k(counted, given) is given
+    assert pyplot.get_fignums() == []
+
+
+def test_any_curves_are_drawn_gaps_too():
+    model = StandIn().fit(blobs_with_labels(20, 2, 2))
+    tried = {k: np.arange(20) % k for k in (2, 3, 40)}
+    model.count_ = count_of(tried, 1, curves={"new": np.array([np.nan, 1.0, 2.0])})
+    ax = plots.plot_k(model)
+    assert ax.get_lines()[0].get_label() == "new"
+    assert ax.get_xscale() == "log" and ax.get_xlim()[0] < 1 < 40 < ax.get_xlim()[1]
+    model.count_ = count_of(tried, 3, curves={"support": np.full(3, np.nan)})
+    plots.plot_k(model).figure.draw_without_rendering()
+
+
+@pytest.mark.parametrize("highest", [2, 5, 20, 21, 77, 1000, 3000])
+def test_ticks_of_k_are_few_in_order_and_inside(highest):
+    ticks = plots.k_ticks(range(2, highest + 1))
+    assert 1 <= len(ticks) <= 9 and ticks == sorted(set(ticks))
+    assert ticks[0] >= 2 and ticks[-1] <= highest
+
+
+def test_the_tree_of_clusters_has_a_level_per_k_and_all_rows_on_each(counted):
+    ax = plots.plot_cluster_tree(counted)
+    levels = [text.get_text() for text in ax.get_yticklabels()]
+    assert levels == [str(k) for k in range(2, 9)]
+    assert [text.get_weight() for text in ax.get_yticklabels()].index("bold") == 3
+    assert len(ax.texts) == sum(range(2, 9))  # a number for each cluster of each level
+    assert {text.get_text() for text in ax.texts[9:14]} == set("01234")  # the answer's own
+
+
+def test_places_in_the_tree_by_hand():
+    # Three rows of four and one of four share the 3/4 of the width that is not gap.
+    top = plots.places_below(np.array([0, 0, 0, 1]), None, {})
+    assert top == {0: (0.0, 0.5625), 1: (0.8125, 1.0)}
+    # 2 comes from the left and 0 from the right: they lie below where they come from.
+    below = plots.places_below(np.array([2, 2, 2, 0]), np.array([0, 0, 0, 1]), top)
+    assert list(below) == [2, 0] and list(below.values()) == list(top.values())
+
+
+def test_at_most_eight_levels_and_noise_has_its_place():
+    X = blobs_with_labels(300, 3, 12)
+    model = give_count(StandIn().fit(X), X[:, :-1], range(2, 60), runners_up=[30])
+    model.labels_ = np.where(np.arange(300) % 20 == 0, -1, model.labels_)
+    ax = plots.plot_cluster_tree(model)
+    levels = [int(text.get_text()) for text in ax.get_yticklabels()]
+    assert len(levels) == 8 and 12 in levels and 30 in levels
+    assert "none" in [text.get_text() for text in ax.texts]
+
+
+def test_without_a_search_the_error_says_what_to_do(fitted):
+    model, _, _ = fitted
+    for draw in (plots.plot_k, plots.plot_cluster_tree):
+        with pytest.raises(ValueError, match='Fit it with n_clusters="auto"'):
+            draw(model)
+        with pytest.raises(NotFittedError):
+            draw(DECCS(2))

@@ -10,6 +10,13 @@ from numpy.typing import ArrayLike
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
+from deccs.counting.records import Count
+from deccs.counting.words import (
+    ks_around,
+    runners_up,
+    sample_clusterings,
+    with_references,
+)
 from deccs.labels import NOISE
 from deccs.rounds.records import Round
 
@@ -35,6 +42,16 @@ INK = "#333333"
 SHORT_NAMES = {"kmeans": "KM", "spectral": "SC", "agglomerative": "AGG", "mixture": "GMM"}
 TEXT, SMALL = 10, 8.5
 DPI = 150
+SUPPORT = "support"  # the curve that the numbers of clusters are ranked by
+MOST_LINEAR = 20  # beyond this, k is drawn on a logarithmic scale
+TICKS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 150, 200, 300, 500, 1000)
+MOST_TICKS = 9
+MOST_LEVELS = 8  # values of k in the tree of clusters
+BAR = 0.3  # height of a cluster in the tree; levels are 1 apart
+GAPS = 0.25  # of the width of a level, together
+THINNEST = 0.004  # share of the rows: thinner flows are left out
+NARROW = 0.035  # a bar whose number stands above it ...
+MOST_NARROW = 25  # ... unless there are too many clusters to read it
 
 
 class Fitted(Protocol):
@@ -168,6 +185,247 @@ def plot_agreement(model: Fitted, ax: Axes | None = None) -> Axes:
         color=INK,
     )
     return ax
+
+
+class Counted(Protocol):
+    """What the plots over k need of a model that was fitted with ``n_clusters="auto"``."""
+
+    labels_: np.ndarray  # (n_points,)
+    count_: Count
+
+
+def plot_k(model: Counted, ax: Axes | None = None) -> Axes:
+    """The evidence for each number of clusters, with the same for data without clusters (dashed).
+
+    The answer is marked by a line, the runners-up by lighter ones. Bars show the support (right
+    axis), which the numbers are ranked by.
+    """
+    count = count_of(model)
+    ax = new_axes(5.5, 3.4) if ax is None else ax
+    curves = with_references(count.curves)
+    drawn = [curve for curve in curves if curve[0] != SUPPORT]
+    lines = []
+    for place, (name, values, reference) in enumerate(drawn):
+        color = PALETTE[place % len(PALETTE)]
+        lines += ax.plot(count.ks, values, color=color, lw=1.8, marker="o", ms=3, label=name)
+        if reference is not None:
+            ax.plot(count.ks, reference, color=color, lw=1.1, ls=(0, (3, 2)), alpha=0.6)
+    if any(reference is not None for *_, reference in drawn):
+        lines += ax.plot([], [], color="#888888", lw=1.1, ls=(0, (3, 2)), label="without clusters")
+    ax.set(xlabel="number of clusters", ylabel="evidence")
+    scale_k(ax, count)
+    others = [(values, name) for name, values, _ in curves if name == SUPPORT]
+    for values, name in others:
+        lines.append(support_bars(ax, count.ks, values, name))
+    mark_answers(ax, count)
+    ax.spines["top"].set_visible(False)
+    ax.spines["right"].set_visible(bool(others))
+    ax.legend(
+        lines,
+        [str(line.get_label()) for line in lines],
+        frameon=False,
+        fontsize=SMALL,
+        ncols=3,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.07),
+        handlelength=1.6,
+        columnspacing=1.2,
+    )
+    return ax
+
+
+def count_of(model: Counted) -> Count:
+    check_is_fitted(model, "labels_")
+    count: Count | None = getattr(model, "count_", None)
+    if count is None:
+        raise ValueError(
+            "There is no evidence over k: the model was told the number of clusters. "
+            'Fit it with n_clusters="auto".'
+        )
+    return count
+
+
+def k_ticks(ks: ArrayLike) -> list[int]:
+    """Numbers to write on an axis of k, at most nine; evenly spaced by their logarithm if k is large.
+
+    >>> k_ticks([2, 3, 4, 5, 6]), k_ticks(range(2, 101))
+    ([2, 3, 4, 5, 6], [2, 3, 5, 8, 15, 25, 40, 70, 100])
+    """
+    low, high = int(np.min(ks)), int(np.max(ks))
+    if high <= MOST_LINEAR:
+        step = -(-(high - low + 1) // MOST_TICKS)
+        return list(range(low, high + 1, step))
+    wanted = np.geomspace(low, high, MOST_TICKS)
+    known = np.array([tick for tick in TICKS if low <= tick <= high] or [low, high])
+    nearest = np.abs(np.log(known)[:, None] - np.log(wanted)).argmin(axis=0)
+    return sorted(set(known[nearest].tolist()))
+
+
+def scale_k(ax: Axes, count: Count) -> None:
+    """The axis of k, logarithmic if k is large."""
+    ks = [count.n_clusters, *count.ks.tolist()]
+    if max(ks) > MOST_LINEAR:
+        ax.set_xscale("log")
+        ax.set_xlim(min(ks) / 1.12, max(ks) * 1.12)
+    else:
+        ax.set_xlim(min(ks) - 0.6, max(ks) + 0.6)
+    ax.set_xticks([], minor=True)
+    ticks = k_ticks(ks)
+    ax.set_xticks(ticks, [str(tick) for tick in ticks])
+
+
+def support_bars(ax: Axes, ks: np.ndarray, values: np.ndarray, name: str) -> Any:
+    """Bars on a right axis of their own, behind the curves."""
+    right = ax.twinx()
+    if ax.get_xscale() == "log":
+        left_sides, widths = ks / 1.03, ks * (1.03 - 1 / 1.03)
+    else:
+        left_sides, widths = ks - 0.3, np.full(len(ks), 0.6)
+    bars = right.bar(left_sides, values, widths, align="edge", color="#DDE3EA", label=name)
+    # Low bars leave the room above them to the curves.
+    right.set(ylabel=name, ylim=(0, 2 * max(float(np.nan_to_num(values).max()), 1e-9)))
+    for spine in ("top", "left"):
+        right.spines[spine].set_visible(False)
+    ax.set_zorder(right.get_zorder() + 1)
+    ax.patch.set_visible(False)
+    return bars
+
+
+def mark_answers(ax: Axes, count: Count) -> None:
+    """A line at the answer, lighter ones at the runners-up, and their numbers above."""
+    marked = [(one.k, False) for one in runners_up(count)] + [(count.n_clusters, True)]
+    for k, is_answer in marked:
+        color = INK if is_answer else "#8A8A8A"
+        ax.axvline(k, color=color, lw=1.4 if is_answer else 1, ls="-" if is_answer else ":")
+        ax.text(
+            k,
+            1.015,
+            str(k),
+            transform=ax.get_xaxis_transform(),
+            ha="center",
+            va="bottom",
+            fontsize=TEXT if is_answer else SMALL,
+            weight="bold" if is_answer else "normal",
+            color=color,
+        )
+
+
+def plot_cluster_tree(model: Counted, ax: Axes | None = None) -> Axes:
+    """Which cluster splits into which over k: a level per k, at most eight around the candidates.
+
+    The width of a cluster is its number of rows, that of a band the rows that two clusters share.
+    Clusters have the numbers and colors of those they continue.
+    """
+    count = count_of(model)
+    final = model.labels_[count.sample]  # (n_sample,)
+    levels = sample_clusterings(count, final, ks_around(count, MOST_LEVELS))
+    ax = new_axes(6, 0.8 + 0.62 * len(levels)) if ax is None else ax
+    above: dict[int, tuple[float, float]] = {}
+    before: np.ndarray | None = None
+    for depth, labels in enumerate(levels.values()):
+        places = places_below(labels, before, above)
+        if before is not None:
+            draw_flows(ax, depth, before, above, labels, places)
+        draw_level(ax, depth, places)
+        above, before = places, labels
+    for tick, k in zip(level_ticks(ax, list(levels)), levels, strict=True):
+        tick.set(weight="bold" if k == count.n_clusters else "normal")
+    ax.set(xlim=(-0.01, 1.01), ylabel="number of clusters")
+    ax.set_xticks([])
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+def places_below(
+    labels: np.ndarray, before: np.ndarray | None, above: dict[int, tuple[float, float]]
+) -> dict[int, tuple[float, float]]:
+    """Where each cluster of a level lies, from 0 to 1, in the order of where its rows come from.
+
+    >>> places_below(np.array([0, 0, 1, 1]), None, {})
+    {0: (0.0, 0.375), 1: (0.625, 1.0)}
+    """
+    clusters, sizes = np.unique(labels, return_counts=True)
+    if before is not None:
+        middle = {number: (left + right) / 2 for number, (left, right) in above.items()}
+        came_from = np.array([middle[number] for number in before.tolist()])  # (n_sample,)
+        order = np.argsort([came_from[labels == cluster].mean() for cluster in clusters])
+        clusters, sizes = clusters[order], sizes[order]
+    gap = GAPS / (len(clusters) - 1) if len(clusters) > 1 else 0.0
+    widths = sizes / sizes.sum() * (1 - GAPS if len(clusters) > 1 else 1)
+    lefts = np.cumsum([0.0, *(widths[:-1] + gap)])
+    return {
+        int(cluster): (float(left), float(left + width))
+        for cluster, left, width in zip(clusters, lefts, widths, strict=True)
+    }
+
+
+def draw_flows(
+    ax: Axes,
+    depth: int,
+    before: np.ndarray,
+    above: dict[int, tuple[float, float]],
+    labels: np.ndarray,
+    below: dict[int, tuple[float, float]],
+) -> None:
+    """Bands from the clusters of a level to those of the next, in the color of where they go."""
+    pairs, counts = np.unique(np.stack([before, labels]), axis=1, return_counts=True)
+    flows = {(a, b): n for (a, b), n in zip(pairs.T.tolist(), counts.tolist(), strict=True)}
+    starts = {number: left for number, (left, _) in above.items()}
+    ends = {number: left for number, (left, _) in below.items()}
+    sizes_above, sizes_below = sizes_of(before), sizes_of(labels)
+    y = np.linspace(depth - 1 + BAR / 2, depth - BAR / 2, 24)
+    ease = np.linspace(0, 1, 24) ** 2 * (3 - 2 * np.linspace(0, 1, 24))  # flat at both ends
+    # From left to right on both sides, so that the bands of a cluster do not cross each other.
+    for a, b in sorted(flows, key=lambda pair: (above[pair[0]], below[pair[1]])):
+        n = flows[a, b]
+        wide_above = (above[a][1] - above[a][0]) * n / sizes_above[a]
+        wide_below = (below[b][1] - below[b][0]) * n / sizes_below[b]
+        left = starts[a] + (ends[b] - starts[a]) * ease
+        width = wide_above + (wide_below - wide_above) * ease
+        starts[a], ends[b] = starts[a] + wide_above, ends[b] + wide_below
+        if n >= THINNEST * len(labels):
+            ax.fill_betweenx(y, left, left + width, color=colors([b])[0], alpha=0.32, lw=0)
+
+
+def sizes_of(labels: np.ndarray) -> dict[int, int]:
+    clusters, sizes = np.unique(labels, return_counts=True)
+    return dict(zip(clusters.tolist(), sizes.tolist(), strict=True))
+
+
+def draw_level(ax: Axes, depth: int, places: dict[int, tuple[float, float]]) -> None:
+    """The clusters of one k as bars with their numbers."""
+    for number, (left, right) in places.items():
+        color = colors([number])[0]
+        ax.fill_between([left, right], depth - BAR / 2, depth + BAR / 2, color=color, lw=0)
+        wide = right - left > NARROW
+        if not wide and len(places) > MOST_NARROW:
+            continue
+        ax.text(
+            (left + right) / 2,
+            depth if wide else depth - BAR / 2 - 0.02,
+            "none" if number == NOISE else str(number),
+            ha="center",
+            va="center" if wide else "bottom",
+            fontsize=SMALL if wide else SMALL - 2,
+            color=ink_on(color) if wide else INK,
+        )
+
+
+def ink_on(color: str) -> str:
+    """White on dark colors, dark on light ones.
+
+    >>> ink_on("#000000"), ink_on("#E69F00")
+    ('white', '#333333')
+    """
+    red, green, blue = (int(color[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    return "white" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.55 else INK
+
+
+def level_ticks(ax: Axes, ks: list[int]) -> Any:
+    ax.set_ylim(len(ks) - 0.6, -0.4)  # the fewest clusters on top
+    ax.set_yticks(range(len(ks)), [str(k) for k in ks], fontsize=TEXT)
+    ax.tick_params(length=0)
+    return ax.get_yticklabels()
 
 
 def scatter(ax: Axes, points: ArrayLike, labels: ArrayLike, title: str = "") -> Axes:
