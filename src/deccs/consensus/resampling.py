@@ -287,7 +287,7 @@ class ConsensusMatrix(Clusterer):
         it finds most often.
     member : str or object with fit_predict, default="kmeans"
         One of the members of :class:`deccs.DECCS` by name, or your own. The label -1 is noise: such
-        a row is drawn, and together with no other. Members that make a tree make one per resample.
+        a row is drawn, and together with no other.
     n_resamples : int, default=50
     row_share, column_share : float, default=0.8 and 1.0
         The part of the rows and columns that each resample draws, without replacement.

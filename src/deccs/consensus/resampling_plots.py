@@ -15,6 +15,18 @@ from deccs.plots import INK, NO_LABEL, PALETTE, SMALL, TEXT, new_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MORE_COLORS = (  # unlike those of the palette, and unlike each other
+    "#F0E442",
+    "#7B3FBF",
+    "#B3DE69",
+    "#A65628",
+    "#E41A1C",
+    "#00C8C8",
+    "#FFB3A7",
+    "#7F7F7F",
+    "#B39DDB",
+    "#1B5E20",
+)
 GOLDEN = 0.618034  # of a turn: hues in these steps are spread evenly, however many there are
 
 
@@ -163,7 +175,7 @@ def plot_cluster_consensus(model: Fitted, ax: Axes | None = None) -> Axes:
         for k, labels, tracked in zip(ks, plain, partitions, strict=True)
     ]
     width = 1.6 + 0.11 * sum(len(values) + 1.5 for values in heights)
-    ax = new_axes(min(max(width, 4.6), 9), 3.2) if ax is None else ax
+    ax = new_axes(min(max(width, 4.6), 12), 3.2) if ax is None else ax
     palette, left, ticks = cluster_colors(int(partitions.max(initial=0)) + 1), 0.0, []
     for values in heights:
         places = left + np.arange(len(values))
@@ -177,7 +189,7 @@ def plot_cluster_consensus(model: Fitted, ax: Axes | None = None) -> Axes:
         left += len(values) + 1.5
     ax.set_xticks(ticks, [str(k) for k in ks])
     ax.tick_params(axis="x", length=0)
-    ax.set(xlabel="k", ylabel="cluster-consensus", ylim=(0, 1.02))
+    ax.set(xlabel="k", ylabel="cluster-consensus", xlim=(-1.5, left - 1), ylim=(0, 1.02))
     legend_of_clusters(ax, partitions.ravel())
     return finished(ax, "cluster-consensus")
 
@@ -234,12 +246,13 @@ def cluster_colors(n: int) -> list[str]:
     >>> cluster_colors(2), len(set(cluster_colors(60)))
     (['#0072B2', '#E69F00'], 60)
     """
+    fixed = (*PALETTE, *MORE_COLORS)
     more = [
         colorsys.hsv_to_rgb(number * GOLDEN % 1, (0.45, 0.85)[number % 2], (0.9, 0.65)[number % 2])
-        for number in range(1, n - len(PALETTE) + 1)
+        for number in range(1, n - len(fixed) + 1)
     ]
     hexes = ["#" + "".join(f"{round(255 * part):02X}" for part in color) for color in more]
-    return [*PALETTE[:n], *hexes]
+    return [*fixed[:n], *hexes]
 
 
 def colored(labels: np.ndarray) -> np.ndarray:
