@@ -297,6 +297,8 @@ def mark_answers(ax: Axes, count: Count) -> None:
     for k, is_answer in marked:
         color = INK if is_answer else "#8A8A8A"
         ax.axvline(k, color=color, lw=1.4 if is_answer else 1, ls="-" if is_answer else ":")
+        if not is_answer and not has_room(ax, k, count.n_clusters):
+            continue
         ax.text(
             k,
             1.015,
@@ -308,6 +310,13 @@ def mark_answers(ax: Axes, count: Count) -> None:
             weight="bold" if is_answer else "normal",
             color=color,
         )
+
+
+def has_room(ax: Axes, k: int, answer: int) -> bool:
+    """Whether two numbers can stand side by side above the axes."""
+    to_axes = ax.transData + ax.transAxes.inverted()
+    (left, _), (right, _) = to_axes.transform([(k, 0), (answer, 0)])
+    return bool(abs(left - right) > 0.05)
 
 
 def plot_cluster_tree(model: Counted, ax: Axes | None = None) -> Axes:

@@ -55,13 +55,23 @@ def bumps(ks, answer, others=()):
     }
 
 
-def give_count(model, X, ks, *, runners_up=(), verdicts=None, is_clear=True, reasons=("a reason",)):
+def give_count(
+    model,
+    X,
+    ks,
+    *,
+    answer=None,
+    runners_up=(),
+    verdicts=None,
+    is_clear=True,
+    reasons=("a reason",),
+):
     """Set all that a search for the number of clusters leaves on a fitted model, from a tree of X."""
     tree = linkage(X, "ward")
-    answer = model.n_clusters_
+    answer = answer or model.n_clusters_
     partitions = {k: fcluster(tree, k, "maxclust") - 1 for k in ks}
     curves = bumps(np.array(sorted(ks)), answer, runners_up)
-    by_k = dict(zip(sorted(ks), curves["support"], strict=True))
+    by_k = {1: 1.0, **dict(zip(sorted(ks), curves["support"], strict=True))}
     model.count_ = count_of(
         partitions,
         answer,

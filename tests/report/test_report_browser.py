@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from deccs.report import write_report
+from tests.helpers.counted import give_count
 from tests.helpers.report_stand_in import StandIn, blobs_with_labels
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium: pip install selenium")
@@ -70,6 +71,18 @@ def pages(tmp_path_factory):
     X = blobs_with_labels(200, 3, 3)
     X[:5, -1] = -1  # noise
     write_report(StandIn(plain=True).fit(X), X, folder / "plain.html")
+    X = blobs_with_labels(400, 4, 6)
+    model = StandIn().fit(X, sample_size=150)
+    verdicts = ["very stable", "stable", "dissolves", "doubtful", "stable", "stable"]
+    give_count(
+        model,
+        X[:, :-1],
+        [*range(2, 13), 24],
+        runners_up=[4, 7],
+        verdicts=verdicts,
+        reasons=(NASTY, "a reason in words"),
+    )
+    write_report(model, X, folder / "counted.html")
     X = blobs_with_labels(70_000, 10, 20)
     write_report(StandIn().fit(X, n_rounds=11, sample_size=5_600), X, folder / "large.html")
     return folder
@@ -78,6 +91,12 @@ def pages(tmp_path_factory):
 @pytest.fixture
 def small(browser, pages):
     return opened(browser, pages / "small.html")
+
+
+@pytest.fixture
+def counted(browser, pages):
+    """Six clusters; 2 to 12 and 24 were tried."""
+    return opened(browser, pages / "counted.html")
 
 
 def opened(browser, path):
@@ -341,3 +360,104 @@ def test_strings_from_outside_do_no_harm(small):
     )
     assert small.title == NASTY
     assert_quiet(small)
+
+
+# ---- the slider over the number of clusters
+
+
+def legend(browser):
+    """The numbers of the clusters in the legend."""
+    return browser.execute_script(
+        "return [...document.querySelectorAll('#legend button span:first-of-type')]"
+        ".map(each => Number(each.textContent.split(' ')[1]))"
+    )
+
+
+def test_the_slider_over_k_moves_by_keyboard_and_home_returns_to_the_answer(counted):
+    from selenium.webdriver.common.keys import Keys
+
+    slider = counted.find_element("id", "k")
+    answer = drawing(counted)
+    assert slider.get_attribute("aria-valuetext") == "6 clusters: the answer"
+    assert legend(counted) == list(range(6))
+    seen = [answer]
+    for k in (5, 4, 3):
+        slider.send_keys(Keys.ARROW_LEFT)
+        seen.append(drawing(counted))
+        assert text(counted, "k-value") == str(k) and len(legend(counted)) == k
+        assert slider.get_attribute("aria-valuetext").startswith(
+            f"{k} clusters: against the answer, it joins "
+        )
+        assert text(counted, "k-text").startswith(slider.get_attribute("aria-valuetext"))
+        assert (
+            counted.execute_script("return document.getElementById('k-sizes').children.length") == k
+        )
+    assert len(set(seen)) == 4
+    assert set(legend(counted)) <= set(range(6))  # those that continue keep their numbers
+    slider.send_keys(Keys.HOME)
+    assert slider.get_attribute("aria-valuetext") == "6 clusters: the answer"
+    assert drawing(counted) == answer
+    slider.send_keys(Keys.END)
+    assert text(counted, "k-value") == "24" and len(legend(counted)) == 24
+    assert "splits" in slider.get_attribute("aria-valuetext")
+    click(counted, "#k-home")
+    assert drawing(counted) == answer
+    assert counted.execute_script("return document.activeElement.id") == "k"
+    assert_quiet(counted)
+
+
+def test_the_sliders_over_k_and_over_the_rounds_work_together(counted):
+    put(counted, "round", 1, "input")
+    round_at_answer = drawing(counted)
+    put(counted, "k", 1, "input")  # three clusters
+    assert drawing(counted) != round_at_answer and len(legend(counted)) == 3
+    put(counted, "round", 3, "input")
+    assert len(legend(counted)) == 3 and text(counted, "k-value") == "3"
+    put(counted, "query", "17", "input")
+    click(counted, "#find button")
+    assert ", with 3 clusters: " in text(counted, "description")
+    put(counted, "color", "confidence", "change")
+    confidence = drawing(counted)
+    put(counted, "k", 2, "input")  # it colors by cluster again
+    assert drawing(counted) != confidence and len(legend(counted)) == 4
+    assert counted.execute_script("return document.getElementById('color').value") == "cluster"
+    put(counted, "round", 1, "input")
+    put(counted, "k", 4, "input")
+    assert drawing(counted) != confidence and len(legend(counted)) == 6
+    assert_quiet(counted)
+
+
+def test_without_a_search_for_k_its_slider_is_not_seen(small):
+    assert not small.find_element("id", "over-k").is_displayed()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_cluster_that_dissolves_is_seen_and_can_be_read(counted, scheme):
+    emulate(counted, 1280, 900, prefers_color_scheme=scheme)
+    style = """
+        const style = getComputedStyle(document.querySelector(arguments[0]));
+        return [style.color, style.backgroundColor].map(
+            each => each.match(/[\\d.]+/g).slice(0, 3).map(Number))"""
+    ink, ground = counted.execute_script(style, "#tables .chip.dissolves")
+    other_ink, other_ground = counted.execute_script(style, "#tables .chip.stable")
+    assert (ink, ground) != (other_ink, other_ground)
+    assert contrast(np.array(ink), np.array(ground)) >= 4.5
+
+
+def contrast(a, b):
+    def light(color):
+        value = color / 255
+        line = np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+        return line @ [0.2126, 0.7152, 0.0722] + 0.05
+
+    dark, bright = sorted((light(a), light(b)))
+    return bright / dark
+
+
+def test_a_phone_shows_the_slider_over_k_without_sideways_scroll(counted):
+    emulate(counted, 390, 844)
+    wide, slider = counted.execute_script(
+        "return [document.documentElement.scrollWidth, document.getElementById('k').clientWidth]"
+    )
+    assert wide <= 390 and slider > 120
+    assert_quiet(counted)

@@ -134,10 +134,12 @@ def difference(labels: ArrayLike, other: ArrayLike) -> Difference:
     becomes, comes_from = overlap.argmax(axis=1), overlap.argmax(axis=0)
     return Difference(
         joined=tuple(
-            tuple(group.tolist())
-            for place in range(len(others))
-            for group in [clusters[becomes == place]]
-            if len(group) > 1
+            sorted(
+                tuple(group.tolist())
+                for place in range(len(others))
+                for group in [clusters[becomes == place]]
+                if len(group) > 1
+            )
         ),
         split=tuple(
             (int(cluster), tuple(parts.tolist()))
@@ -153,8 +155,10 @@ def in_words(change: Difference, parts: bool = False) -> str:
 
     >>> in_words(Difference(joined=((3, 5),), split=()))
     'joins 3 and 5'
-    >>> in_words(Difference(joined=((3, 5), (0, 1, 2)), split=((4, (4, 9)),)))
-    'joins 3 with 5, and 0 with 1 and 2, and splits 4'
+    >>> in_words(Difference(joined=((0, 1, 2), (3, 5)), split=((4, (4, 9)),)))
+    'joins 0 with 1 and 2, and 3 with 5, and splits 4'
+    >>> in_words(Difference(joined=((0, 1), (2, 3), (4, 5)), split=()))
+    'joins 0 with 1, 2 with 3, and 4 with 5'
     >>> in_words(Difference(joined=(), split=((4, (4, 9)),)), parts=True)
     'splits 4 into 4 and 9'
     >>> in_words(Difference(joined=((0, 1), (2, 3), (4, 5), (6, 7)), split=()))
@@ -171,7 +175,7 @@ def joins_in_words(groups: Sequence[Sequence[int]]) -> str:
         return f"joins {sum(len(group) for group in groups)} clusters into {len(groups)}"
     if len(groups) == 1:
         return f"joins {listed(groups[0])}"
-    return "joins " + ", and ".join(f"{first} with {listed(rest)}" for first, *rest in groups)
+    return "joins " + several(f"{first} with {listed(rest)}" for first, *rest in groups)
 
 
 def splits_in_words(splits: Sequence[tuple[int, Sequence[int]]], parts: bool) -> str:
@@ -182,7 +186,17 @@ def splits_in_words(splits: Sequence[tuple[int, Sequence[int]]], parts: bool) ->
         return f"splits {len(splits)} clusters{into}"
     if not parts:
         return f"splits {listed(cluster for cluster, _ in splits)}"
-    return "splits " + ", and ".join(f"{cluster} into {listed(made)}" for cluster, made in splits)
+    return "splits " + several(f"{cluster} into {listed(made)}" for cluster, made in splits)
+
+
+def several(phrases: Iterable[str]) -> str:
+    """Phrases that may hold an "and" themselves.
+
+    >>> several(["4 into 4 and 9", "5 into 5 and 8"])
+    '4 into 4 and 9, and 5 into 5 and 8'
+    """
+    *others, last = phrases
+    return ", ".join([*others, f"and {last}" if others else last])
 
 
 # ---- over all numbers tried
@@ -259,9 +273,11 @@ class Step:
         return f"{self.before} to {self.after}: {words}"
 
 
-def hierarchy(count: Count, labels: np.ndarray | None = None) -> list[Step]:
+def hierarchy(
+    count: Count, labels: np.ndarray | None = None, ks: Iterable[int] | None = None
+) -> list[Step]:
     """Which cluster splits into which over the numbers tried, in the numbers of ``continued``."""
-    clusterings = sample_clusterings(count, labels)
+    clusterings = sample_clusterings(count, labels, ks)
     return [
         Step(before, after, difference(clusterings[before], clusterings[after]))
         for before, after in pairwise(clusterings)

@@ -42,10 +42,23 @@
     }),
   }));
 
+  // For each number of clusters a short table: from the combination of labels a point has to its label.
+  const ks = data.ks && { answer: data.ks.answer, steps: data.ks.steps.map((step) => ({
+    ...step,
+    labels: once(() => {
+      const table = unpack(step.labels), codes = unpack(data.ks.codes), made = new table.constructor(codes.length);
+      for (let i = 0; i < made.length; i++) made[i] = table[codes[i]];
+      return made;
+    }),
+  })) };
+
   // ---- what is looked at
   const view = { x: 0, y: 0, zoom: 1 };
   let frame = frames.at(-1), choice = "cluster", coloring = null, focus = -1;
   const only = new Set();
+  let step = ks ? ks.answer : 0;
+  const atAnswer = () => !ks || step === ks.answer;
+  const labelsNow = () => (atAnswer() ? labels : ks.steps[step].labels());
 
   const pointAt = (i) => (frame.places ? frame.places()[i] : i);
   function pick(values) {
@@ -65,7 +78,7 @@
   }
   function color() {
     const [kind, place] = choice.split(":");
-    if (kind === "cluster") return groups(pick(labels), (code) => `cluster ${code}`);
+    if (kind === "cluster") return groups(pick(labelsNow()), (code) => `cluster ${code}`);
     if (kind === "confidence") return { codes: pick(confidence), scale: data.confidence, ramp: ["low", "middle", "high"] };
     if (kind === "member") {
       const member = members[place];
@@ -276,6 +289,10 @@
   function tell(i) {
     const point = pointAt(i), label = labels[point];
     const parts = [nameOf(point), label === none(labels) ? MISSING_NAME : `cluster ${label}`];
+    if (!atAnswer()) {
+      const other = labelsNow()[point], missing = other === none(labelsNow());
+      parts.push(`with ${ks.steps[step].k} clusters: ${missing ? MISSING_NAME : other}`);
+    }
     if (confidence) parts.push(`confidence ${number(data.confidence, confidence[point]).toFixed(2)}`);
     const [kind, place] = choice.split(":"), code = coloring.codes[i];
     if (kind === "member") parts.push(`${members[place].name}: ${code === none(coloring.codes) ? MISSING_NAME : code}`);
@@ -373,6 +390,38 @@
     byId("description").textContent = "";
     recolor();
   }
+  // ---- the number of clusters
+  const clusters = (k) => (k === 1 ? "1 cluster" : `${k} clusters`);
+  function sizesText(sizes) {
+    const most = 12, large = [...sizes].sort((a, b) => b[1] - a[1]).slice(0, most).sort((a, b) => a[0] - b[0]);
+    const rest = sizes.length > most ? ` and ${sizes.length - most} smaller ones` : "";
+    return `Sizes: ${large.map(([number, size]) => `${number}: ${size.toLocaleString("en")}`).join(", ")}${rest}.`;
+  }
+  function tellK() {
+    const { k, sizes, change } = ks.steps[step], slider = byId("k");
+    const what = atAnswer() ? "the answer" : change ? `against the answer, it ${change}` : "not the answer";
+    slider.setAttribute("aria-valuetext", `${clusters(k)}: ${what}`);
+    byId("k-value").textContent = k;
+    byId("k-home").disabled = atAnswer();
+    const tables = atAnswer() ? "" : " The tables below are for the answer.";
+    byId("k-text").textContent = `${clusters(k)}: ${what}. ${sizesText(sizes)}${tables}`;
+    byId("k-sizes").replaceChildren(...sizes.map(([number, size]) => {
+      const part = element("i", undefined, `c${number % data.colors}`);
+      part.style.flexGrow = size;
+      part.title = `cluster ${number}: ${size.toLocaleString("en")}`;
+      return part;
+    }));
+  }
+  function showK() {
+    step = Number(byId("k").value);
+    choice = byId("color").value = "cluster";
+    tellK();
+    recolor();
+  }
+  function answerK() {
+    byId("k").value = ks.answer;
+    showK();
+  }
   function zoom(by, px = canvas.width / 2, py = canvas.height / 2) {
     const before = toScreen(), zoomed = Math.min(500, Math.max(0.5, view.zoom * by));
     const fit = before.fit * zoomed / view.zoom;
@@ -398,6 +447,15 @@
 
   byId("color").onchange = (event) => { choice = event.target.value; show(); };
   byId("round").oninput = show;
+  if (ks) {
+    byId("k").oninput = showK;
+    byId("k").onkeydown = (event) => {
+      if (event.key !== "Home") return;
+      event.preventDefault();
+      answerK();
+    };
+    byId("k-home").onclick = () => { answerK(); byId("k").focus(); };
+  }
   byId("in").onclick = () => zoom(1.5);
   byId("out").onclick = () => zoom(1 / 1.5);
   byId("all").onclick = whole;
@@ -505,6 +563,7 @@
   }
   fitCanvas();
   paint();
+  if (ks) tellK();
   show();
   new ResizeObserver(() => { if (fitCanvas()) later(); }).observe(plot);
   root.dataset.ready = Math.round(performance.now());

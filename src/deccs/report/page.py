@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from deccs.answer import Answer
 from deccs.checks import whole
 from deccs.data.source import RowSource, source_of
-from deccs.report import sections
+from deccs.report import over_k, sections
 from deccs.report.clusters import differences
 from deccs.report.points import Result, Scatter, scatter_of
 from deccs.storage.atomic import replacing
@@ -173,7 +173,8 @@ def assemble(
 
     profiles = differences(source, result.answer.labels, result.n_clusters)
     if image_shape is None:
-        different = sections.by_features(profiles, feature_names)
+        warnings = sections.warnings_of(result)
+        different = sections.by_features(profiles, feature_names, warnings)
         different_note = (
             "Columns whose mean in the cluster is furthest from the mean of all points, "
             "in standard deviations of all points."
@@ -181,6 +182,9 @@ def assemble(
     else:
         different = sections.by_images(profiles, source, result, image_shape, name_of)
         different_note = "The mean image, and the points nearest to the center of the cluster."
+    count, ks = result.count, None
+    if count is not None:
+        ks = over_k.slider_data(count, model.labels_at, result.answer.labels, scatter.rows)
     script = part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return fill(
@@ -193,8 +197,19 @@ def assemble(
             "style": part("page.css"),
             "script": script,
             "data": as_json(
-                {**scatter.data, "shapes": sections.SHAPES, "colors": sections.N_COLORS}
+                {
+                    **scatter.data,
+                    "ks": ks,
+                    "shapes": sections.SHAPES,
+                    "colors": sections.N_COLORS,
+                }
             ),
+            "lead": sections.lead(result),
+            "k_slide": " hidden" if ks is None else "",
+            "k_last": str(0 if ks is None else len(ks["steps"]) - 1),
+            "k_answer": str(0 if ks is None else ks["answer"]),
+            "k_ticks": over_k.ticks(ks, count),
+            "count": over_k.how_many(result),
             "facts": sections.facts(result),
             "colors": color_choices(scatter.data),
             "frames": str(len(scatter.data["frames"]) - 1),

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from deccs.answer import Answer
+from deccs.counting.records import ClusterStability, Count
 from deccs.data.sampling import Others, draw_rows
 from deccs.labels import NOISE, align_labels
 from deccs.plots import Plane, plane_of
@@ -160,6 +161,8 @@ class Result:
     agreement: float | None = None  # of the members
     rounds: Sequence[Round] = ()
     best_round: int = 0
+    count: Count | None = None  # of a model that was not told the number of clusters
+    stability: Sequence[ClusterStability] = ()
 
     @classmethod
     def of(cls, model: Any, answer: Answer) -> Result:
@@ -171,6 +174,8 @@ class Result:
             agreement=getattr(model, "agreement_", None),
             rounds=getattr(model, "rounds_", ()),
             best_round=getattr(model, "best_round_", 0),
+            count=getattr(model, "count_", None),
+            stability=tuple(getattr(model, "cluster_stability_", None) or ()),
         )
 
     @property

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from deccs.counting.records import ClusterStability
+from deccs.counting.words import n_stable, sentence, stability_sentence
 from deccs.data.source import RowSource
 from deccs.environment import versions
 from deccs.report.clusters import Differences, as_png, nearest_to_center
+from deccs.report.markup import section, table
 from deccs.report.points import Result
 from deccs.rounds.records import Round
 
@@ -28,6 +31,8 @@ SHAPES = (
 )
 MOST_FEATURES = 6
 LEAST_CERTAIN = 20
+NO_WARNINGS: Mapping[int, str] = {}
+SIGNS = {"very stable": "\u2714", "stable": "\u2714", "doubtful": "?", "dissolves": "\u2715"}
 
 
 def mark(cluster: int) -> str:
@@ -41,27 +46,6 @@ def mark(cluster: int) -> str:
     )
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
-    """Cells are HTML; the first of a row names it."""
-    top = "".join(f'<th scope="col">{head}</th>' for head in heads)
-    body = "".join(
-        f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>'
-        for row in rows
-    )
-    return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-        f'<caption class="unseen">{escape(caption)}</caption>'
-        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def section(name: str, heading: str, content: str) -> str:
-    return (
-        f'<section aria-labelledby="{name}-head"><h2 id="{name}-head">{heading}</h2>{content}'
-        "</section>"
-    )
-
-
 def facts(result: Result) -> str:
     answer = result.answer
     values = {"points": f"{len(answer):,}", "clusters": str(result.n_clusters)}
@@ -70,11 +54,36 @@ def facts(result: Result) -> str:
         values["points without a cluster"] = f"{noise:,}"
     if result.member_names:
         values["members"] = str(len(result.member_names))
+    if result.stability:
+        values["stable clusters"] = f"{n_stable(result.stability)} of {len(result.stability)}"
     if result.agreement is not None:
         values["agreement"] = f"{result.agreement:.3f}"
     if answer.confidence is not None:
         values["mean confidence"] = f"{answer.confidence.mean():.3f}"
     return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in values.items())
+
+
+def lead(result: Result) -> str:
+    """The answer in words, and the clusters that do not last; empty if nothing is known of either."""
+    html = ""
+    if result.count is not None:
+        text = sentence(result.count, result.answer.labels[result.count.sample])
+        html += f'<p class="lead">{escape(text)} <a href="#count-head">The evidence</a></p>'
+    if n_stable(result.stability) < len(result.stability):
+        html += f'<p class="lead warn">{escape(stability_sentence(result.stability))}</p>'
+    return html
+
+
+def badge(verdict: str) -> str:
+    """A verdict as a sign and a word.
+
+    >>> badge("doubtful")
+    '<span class="chip doubtful"><span aria-hidden="true">?</span> doubtful</span>'
+    """
+    known = verdict in SIGNS
+    sign = f'<span aria-hidden="true">{SIGNS[verdict]}</span> ' if known else ""
+    name = verdict.replace(" ", "-") if known else ""
+    return f'<span class="{f"chip {name}".strip()}">{sign}{escape(verdict)}</span>'
 
 
 def agreement(result: Result) -> str:
@@ -181,7 +190,38 @@ def cluster_sizes(result: Result) -> str:
         sums = np.bincount(labels[in_cluster], confidence[in_cluster], result.n_clusters)
         for row, total, size in zip(rows, sums, sizes, strict=True):
             row.append(f"{total / size:.3f}" if size else "-")
-    return table(heads, rows, caption)
+    stability = {each.cluster: each for each in result.stability}
+    if not stability:
+        return table(heads, rows, caption)
+    heads.append("Stability")
+    for cluster, row in enumerate(rows):
+        known = stability.get(cluster)
+        row.append("-" if known is None else f"{known.jaccard:.2f} {badge(known.verdict)}")
+    note = (
+        '<p class="note">Stability is the Jaccard similarity of a cluster with its most similar one '
+        "when the data are drawn again: 1 for the same cluster.</p>"
+    )
+    return table(heads, rows, f"{caption}, and how stable they are") + note + evidence(stability)
+
+
+def evidence(stability: Mapping[int, ClusterStability]) -> str:
+    """All that is known of whether each cluster is real."""
+    rows = [
+        [
+            f"{mark(cluster)} {cluster}",
+            f"{each.jaccard:.3f}",
+            f"{each.reference:.3f}",
+            f"{each.agreement:.3f}",
+            f"{each.separation:.3f}",
+        ]
+        for cluster, each in sorted(stability.items())
+    ]
+    heads = ["Cluster", "Stability", "Without clusters", "Members agree", "Separation"]
+    return (
+        "<details><summary>Is each cluster real? The evidence</summary>"
+        + table(heads, rows, "Evidence that each cluster is real")
+        + "</details>"
+    )
 
 
 def plain(value: float) -> str:
@@ -193,15 +233,24 @@ def plain(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def cluster_card(cluster: int, size: int, content: str) -> str:
+def cluster_card(cluster: int, size: int, content: str, verdict: str | None) -> str:
     points = "1 point" if size == 1 else f"{size:,} points"
+    warning = "" if verdict is None else f" {badge(verdict)}"
     return (
-        f'<article class="card"><h3>{mark(cluster)} Cluster {cluster} <small>{points}</small></h3>'
+        f'<article class="card"><h3>{mark(cluster)} Cluster {cluster} <small>{points}</small>'
+        f"{warning}</h3>"
         f"{content if size else '<p>No point has this label.</p>'}</article>"
     )
 
 
-def by_features(profiles: Differences, names: Sequence[str]) -> str:
+def warnings_of(result: Result) -> dict[int, str]:
+    """The verdicts on clusters that are not stable."""
+    return {each.cluster: each.verdict for each in result.stability if not n_stable([each])}
+
+
+def by_features(
+    profiles: Differences, names: Sequence[str], warnings: Mapping[int, str] = NO_WARNINGS
+) -> str:
     """For each cluster the columns in which it is furthest from all points."""
     cards = []
     widest = max(1.0, float(np.abs(profiles.standardized).max()))
@@ -228,7 +277,8 @@ def by_features(profiles: Differences, names: Sequence[str]) -> str:
             if rows
             else "<p>In no column does its mean differ from that of all points.</p>"
         )
-        cards.append(cluster_card(cluster, int(profiles.sizes[cluster]), text))
+        size = int(profiles.sizes[cluster])
+        cards.append(cluster_card(cluster, size, text, warnings.get(cluster)))
     return "".join(cards)
 
 
@@ -246,10 +296,10 @@ def by_images(
 ) -> str:
     """For each cluster its mean image and the points nearest to its center."""
     cards = []
-    answer = result.answer
+    answer, warnings = result.answer, warnings_of(result)
     for cluster, size in enumerate(profiles.sizes):
         if not size:
-            cards.append(cluster_card(cluster, 0, ""))
+            cards.append(cluster_card(cluster, 0, "", None))
             continue
         near = nearest_to_center(answer.Z, np.flatnonzero(answer.labels == cluster))
         images = source.read(near).reshape(-1, *shape)
@@ -263,7 +313,7 @@ def by_images(
             for row, image in zip(near, images, strict=True)
         )
         content = f'<div class="images"><span class="mean">{mean}</span>{others}</div>'
-        cards.append(cluster_card(cluster, int(size), content))
+        cards.append(cluster_card(cluster, int(size), content, warnings.get(cluster)))
     return "".join(cards)
 
 
