@@ -7,6 +7,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from deccs import DECCS
+from deccs.notebook import summary_html
+from tests.helpers.counted import give_count
 
 
 def without_numbers(html):
@@ -40,3 +42,12 @@ def test_names_of_members_are_escaped(small, blobs):
 @pytest.mark.parametrize("repr_of", [repr, str])
 def test_the_text_is_scikit_learn_s(fitted, repr_of):
     assert repr_of(fitted).startswith("DECCS(")
+
+
+def test_the_number_of_clusters_that_was_found_comes_first(small, blobs):
+    model = small().fit(blobs.X)
+    assert "answer" not in summary_html(model)
+    give_count(model, blobs.X, [2, 3, 4], verdicts=["stable", "stable", "<b>"])
+    rows = re.findall(r"<th[^>]*>(.*?)</th><td[^>]*>(.*?)</td>", summary_html(model))
+    assert rows[0] == ("answer", "3 clusters.")
+    assert rows[1] == ("stability", "Cluster 2 is &lt;b&gt;.")

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from deccs.counting.words import sentence_of, stability_sentence
 from deccs.rounds.records import Round
 
 
@@ -22,9 +23,13 @@ class Summarized(Protocol):
 
 
 def summary_html(model: Summarized) -> str:
-    """A small table: agreement in the first and the best round, cluster sizes, members."""
+    """A small table: the number of clusters, if it was looked for, agreement, cluster sizes, members."""
     sizes = np.bincount(model.labels_)  # (n_clusters,)
-    facts = {
+    answer, stability = sentence_of(model), getattr(model, "cluster_stability_", None)
+    facts = {} if answer is None else {"answer": answer}
+    if stability:
+        facts["stability"] = stability_sentence(stability)
+    facts |= {
         "agreement": f"{model.rounds_[0].agreement:.3f} in round 0, "
         f"{model.agreement_:.3f} in the best round",
         "rounds": f"{len(model.rounds_)}, best: {model.best_round_}",

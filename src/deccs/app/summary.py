@@ -13,6 +13,8 @@ from deccs.answer import Answer
 from deccs.app.request import FitRequest
 from deccs.app.run_folder import EMBEDDING, LABELS, MODEL, REPORT, SUMMARY, file_sha256
 from deccs.base import Clusterer
+from deccs.counting.records import ClusterStability
+from deccs.counting.words import n_stable, sentence_of, stability_sentence
 from deccs.data.tables import Table
 from deccs.data.tables.raw import listed
 from deccs.environment import machine, peak_memory_mb, versions
@@ -32,6 +34,7 @@ def summarize(
         "method": type(model).__name__,
         "options": {**options, "settings": dict(request.settings)},
         "scaled": model.scaler_.kind,
+        **k_facts(model),
         **cluster_facts(model, answer),
         **ensemble_facts(model),
         "seconds": {name: round(value, 2) for name, value in seconds.items()},
@@ -68,7 +71,35 @@ def cluster_facts(model: Clusterer, answer: Answer) -> dict[str, Any]:
         for cluster, total in zip(clusters, sums, strict=True):
             cluster["confidence"] = float(total / cluster["size"]) if cluster["size"] else None
         facts["confidence"] = float(confidence.mean())
-    return facts
+    return facts | stability_facts(model, clusters)
+
+
+def k_facts(model: Clusterer) -> dict[str, Any]:
+    """The number of clusters, if it was looked for: in words, and the candidates with the reasons."""
+    count = getattr(model, "count_", None)
+    if count is None:
+        return {}
+    candidates = [
+        {"k": one.k, "support": one.support, "reasons": list(one.reasons)}
+        for one in count.candidates
+    ]
+    facts = {"sentence": sentence_of(model), "n_clusters": count.n_clusters}
+    return {"k": {**facts, "is_clear": count.is_clear, "candidates": candidates}}
+
+
+def stability_facts(model: Clusterer, clusters: list[dict[str, Any]]) -> dict[str, Any]:
+    """How real the clusters are, if that is known: for all in words, and for each in its own facts."""
+    stability: list[ClusterStability] = getattr(model, "cluster_stability_", None) or []
+    by_cluster = {each.cluster: each for each in stability}
+    for cluster in clusters:
+        each = by_cluster.get(cluster["label"])
+        if each is not None:
+            names = ("verdict", "jaccard", "reference", "agreement", "separation")
+            cluster["stability"] = {name: getattr(each, name) for name in names}
+    if not stability:
+        return {}
+    facts = {"sentence": stability_sentence(stability), "stable": n_stable(stability)}
+    return {"stability": {**facts, "clusters": len(stability)}}
 
 
 def ensemble_facts(model: Clusterer) -> dict[str, Any]:
@@ -95,7 +126,10 @@ def summary_text(out: Path, summary: Mapping[str, Any]) -> str:
     data = summary["data"]
     sizes = (f"{cluster['label']}: {cluster['size']}" for cluster in summary["clusters"])
     noise = f"; {summary['noise']} rows are noise" if summary["noise"] else ""
-    lines = {"clusters": listed(sizes, most=30) + noise}
+    lines = {"answer": summary["k"]["sentence"]} if "k" in summary else {}
+    lines["clusters"] = listed(sizes, most=30) + noise
+    if "stability" in summary:
+        lines["stability"] = summary["stability"]["sentence"]
     if summary.get("candidates"):
         n_candidates = len(summary["candidates"])
         lines["labels"] = f"from {summary['labels_from']}, the best of {n_candidates} candidates"
