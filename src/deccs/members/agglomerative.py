@@ -14,7 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from deccs.checks import Parameters, check_parameters, one_of, share, whole
 from deccs.labels import canonical
-from deccs.members.spanning_tree import single_linkage
+from deccs.members.spanning_tree import parts_of, single_linkage
 
 
 @dataclass(eq=False, repr=False)
@@ -49,6 +49,15 @@ class Agglomerative(ClusterMixin, Parameters):
 def ward(X: np.ndarray, n_clusters: int) -> np.ndarray:
     """Ward's clustering: (n_points,) labels.
 
+    >>> ward(np.array([[0.0], [1], [5], [6], [20]]), n_clusters=3)
+    array([0, 0, 1, 1, 2])
+    """
+    return parts_of(ward_merges(X)[: len(X) - n_clusters], len(X))
+
+
+def ward_merges(X: np.ndarray) -> np.ndarray:
+    """The merges of Ward's clustering, the lowest first: (n - 1, 2), a point of each of two clusters.
+
     The same as scikit-learn's, in a third of its time for 10,000 points, and without all pairs.
 
     Follows chains of nearest neighbors: two clusters that are nearest to each other are merged, in
@@ -59,9 +68,6 @@ def ward(X: np.ndarray, n_clusters: int) -> np.ndarray:
     The product loses the digits of near-duplicates, so it only names the candidates: the nearest is
     chosen by differences of coordinates. A chain grows only by a strictly smaller distance and by
     a cluster that is not in it: whatever rounding does, it ends and no merge is reopened.
-
-    >>> ward(np.array([[0.0], [1], [5], [6], [20]]), n_clusters=3)
-    array([0, 0, 1, 1, 2])
     """
     n, n_features = X.shape
     centers, sizes = X.astype(np.float64), np.ones(n)
@@ -101,9 +107,7 @@ def ward(X: np.ndarray, n_clusters: int) -> np.ndarray:
         for values in (centers, sizes, squares, point):
             values[b] = values[last]
         chain = [b if place == last else place for place in chain]
-    low = edges[np.argsort(heights, kind="stable")[: n - n_clusters]]
-    graph = sp.coo_array((np.ones(len(low)), (low[:, 0], low[:, 1])), shape=(n, n))
-    return canonical(connected_components(graph, directed=False)[1])
+    return edges[np.argsort(heights, kind="stable")]
 
 
 def parts_between_gaps(X: np.ndarray, n_parts: int, min_size: int) -> np.ndarray | None:

@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.base import ClusterMixin
 
 from deccs.checks import Parameters, check_parameters, share, whole
-from deccs.labels import canonical
-from deccs.members.spanning_tree import spanning_tree
+from deccs.members.spanning_tree import parts_of, spanning_tree
 
 
 @dataclass(eq=False, repr=False)
@@ -30,7 +29,7 @@ class Genie(ClusterMixin, Parameters):
 
     def fit(self, X: np.ndarray, y: object = None) -> Genie:
         check_parameters(self)
-        self.labels_ = merged(spanning_tree(X)[0], self.n_clusters, self.gini)
+        self.labels_ = merged(spanning_tree(X).edges, self.n_clusters, self.gini)
         return self
 
 
@@ -41,11 +40,22 @@ def merged(edges: np.ndarray, n_clusters: int, gini: float) -> np.ndarray:
     >>> merged(chain, 3, gini=1.0), merged(chain, 3, gini=0.0)
     (array([0, 0, 0, 0, 1, 2]), array([0, 0, 1, 1, 2, 2]))
     """
+    return parts_of(genie_merges(edges, gini, n_clusters), len(edges) + 1)
+
+
+def genie_merges(edges: np.ndarray, gini: float, n_clusters: int = 1) -> np.ndarray:
+    """The edges of a spanning tree in the order Genie merges along them: (n_points - n_clusters, 2).
+
+    >>> chain = np.array([[0, 1], [2, 3], [1, 2], [4, 5], [3, 4]])
+    >>> genie_merges(chain, gini=0.0).tolist()  # 4 and 5 are the smallest, so they go before 1 and 2
+    [[0, 1], [2, 3], [4, 5], [1, 2], [3, 4]]
+    """
     n = len(edges) + 1
     parent, size, sizes = list(range(n)), [1] * n, Counter({1: n})
     ends = edges.tolist()
     waiting = list(range(n - 1))  # edges not used yet, in order
     first = 0  # all before this place in `waiting` are used
+    used = []
 
     def root(point: int) -> int:
         while parent[point] != point:
@@ -65,13 +75,14 @@ def merged(edges: np.ndarray, n_clusters: int, gini: float) -> np.ndarray:
             ):
                 place += 1
         waiting[place] = -1
+        used.append(place)
         a, b = root(ends[place][0]), root(ends[place][1])
         sizes.subtract((size[a], size[b]))
         sizes += Counter()  # drops the sizes no cluster has any more
         parent[b] = a
         size[a] += size[b]
         sizes[size[a]] += 1
-    return canonical(np.array([root(point) for point in range(n)]))
+    return edges[np.array(used, dtype=np.int64)]
 
 
 def gini_index(sizes: Counter[int], n_clusters: int) -> float:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from deccs.labels import canonical
 
 
 class SpanningTree(NamedTuple):
@@ -25,6 +29,16 @@ def gap_of(tree: SpanningTree, labels: np.ndarray) -> float:
     ends = labels[tree.edges]  # (n - 1, 2)
     apart = tree.lengths[ends[:, 0] != ends[:, 1]]
     return float(apart.min() / tree.lengths[-1]) if len(apart) and tree.lengths[-1] > 0 else 0.0
+
+
+def parts_of(edges: np.ndarray, n_points: int) -> np.ndarray:
+    """The connected parts that (n_edges, 2) edges make of the points: (n_points,) labels.
+
+    >>> parts_of(np.array([[0, 2], [3, 4]]), n_points=5)
+    array([0, 1, 0, 2, 2])
+    """
+    graph = sp.coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), (n_points, n_points))
+    return canonical(connected_components(graph, directed=False)[1])
 
 
 def spanning_tree(X: np.ndarray) -> SpanningTree:

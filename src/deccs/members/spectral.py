@@ -103,15 +103,27 @@ def distinct_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def leading_eigenvectors(
     graph: Any, n_components: int, random_state: int | None = None
 ) -> np.ndarray:
-    """Weighted eigenvectors of D^-1/2 W D^-1/2, the largest first: (n_points, n_components).
-
-    ``graph`` is W, symmetric and sparse. Each of its connected parts is solved by itself, because
-    Lanczos iterations miss repeated eigenvalues, and each part has the eigenvalue 1.
+    """Eigenvectors of D^-1/2 W D^-1/2 weighted by diffusion, the largest first: (n_points, n_components).
 
     >>> graph = sp.csr_array(np.kron(np.eye(2), np.ones((2, 2))))  # two pairs
     >>> first, second, third, fourth = of_length_one(leading_eigenvectors(graph, 2))
     >>> np.allclose(first, second), np.allclose(third, fourth), bool(abs(first @ third) < 1e-9)
     (True, True, True)
+    """
+    values, vectors = leading_eigenpairs(graph, n_components, random_state)
+    return np.asarray(vectors * np.maximum(values, 0) ** DIFFUSION)
+
+
+def leading_eigenpairs(
+    graph: Any, n_components: int, random_state: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n_components,) eigenvalues of D^-1/2 W D^-1/2, the largest first, and (n_points, n_components) vectors.
+
+    ``graph`` is W, symmetric and sparse. Each of its connected parts is solved by itself, because
+    Lanczos iterations miss repeated eigenvalues, and each part has the eigenvalue 1.
+
+    >>> leading_eigenpairs(sp.csr_array(np.ones((2, 2))), 2)[0].round(6)
+    array([1., 0.])
     """
     graph = sp.csr_array(graph)
     root_degree = np.sqrt(graph.sum(axis=1))  # (n_points,)
@@ -128,7 +140,7 @@ def leading_eigenvectors(
         vectors[-1][inside] = part_vectors
     value, vector = np.concatenate(values), np.hstack(vectors)
     top = np.argsort(-value, kind="stable")[:n_components]
-    return np.asarray(vector[:, top] * np.maximum(value[top], 0) ** DIFFUSION)
+    return value[top], vector[:, top]
 
 
 def of_length_one(points: np.ndarray) -> np.ndarray:

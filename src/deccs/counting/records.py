@@ -1,0 +1,87 @@
+"""What is known about the number of clusters: the answer, the runners-up, the evidence for each k."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from deccs.labels import majority_map
+from deccs.members.carry import NearestInSample
+from deccs.members.views import Components
+from deccs.storage import stored
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class KCandidate:
+    """A number of clusters, and what speaks for it."""
+
+    k: int
+    support: float  # share of the evidence; those of all k tried add up to 1
+    reasons: tuple[str, ...]  # in words
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class Count:
+    """How many clusters the data has.
+
+    ``partitions`` has one clustering of the sample for each k tried. That for ``n_clusters`` is what
+    was known before the fit; a fitted model may have a better one.
+    """
+
+    n_clusters: int  # the answer; 1 where nothing stands out from a reference without clusters
+    is_clear: bool  # whether the answer stands out from the other candidates
+    candidates: tuple[KCandidate, ...]  # ranked, the answer first
+    ks: np.ndarray  # (n_ks,) numbers tried, ascending, from 2
+    curves: Mapping[str, np.ndarray]  # evidence by name: (n_ks,) each
+    partitions: np.ndarray  # (n_ks, n_sample) a clustering for each k
+    sources: tuple[str, ...]  # (n_ks,) the member that made it
+    sample: np.ndarray  # (n_sample,) row numbers, in order
+    components: Components  # how any row is compared with the sample
+    points: np.ndarray  # (n_sample, n_components) the sample as it is compared
+
+    def place_of(self, k: int) -> int:
+        """The place of a number among those tried."""
+        places = np.flatnonzero(self.ks == k)
+        if not len(places):
+            tried = ", ".join(str(number) for number in self.ks)
+            raise ValueError(f"There is no clustering with k = {k}. Numbers tried: {tried}.")
+        return int(places[0])
+
+    def sample_labels(self, k: int) -> np.ndarray:
+        """(n_sample,) labels from 0; all 0 for k = 1."""
+        if k == 1:
+            return np.zeros(len(self.sample), dtype=np.int64)
+        return self.partitions[self.place_of(k)].astype(np.int64)
+
+    def labels(self, scaled: np.ndarray, k: int) -> np.ndarray:
+        """The labels of any scaled rows, by the nearest row of the sample: (n, d) -> (n,)."""
+        places = self._nearest.places(self.components(scaled))
+        return self.sample_labels(k)[places]
+
+    def parents(self, k: int, before: int) -> np.ndarray:
+        """For each of k clusters, the one of ``before`` clusters that most of it comes from: (k,)."""
+        labels = self.sample_labels(k)
+        return majority_map(labels, self.sample_labels(before), int(labels.max()) + 1)
+
+    @cached_property
+    def _nearest(self) -> NearestInSample:
+        return NearestInSample(self.points, np.arange(len(self.points)))
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class ClusterStability:
+    """Whether a cluster is real: what becomes of it when the data are drawn again."""
+
+    cluster: int
+    size: int  # rows of the sample
+    jaccard: float  # with its most similar cluster, mean over resamples; 1 is the same cluster
+    reference: float  # the same for clusters of data without clusters
+    agreement: float  # of the members, as the mean Jaccard similarity over members
+    separation: float  # depth of the valley around it, see deccs.counting.valleys
+    verdict: str  # "very stable", "stable", "doubtful" or "dissolves"
