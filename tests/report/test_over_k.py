@@ -176,7 +176,10 @@ def test_stability_is_shown_without_a_search_for_k(tmp_path):
     model.cluster_stability_ = stability_of(["stable"])  # of the second nothing is known
     report(tmp_path, model, X)
     text = (tmp_path / "report.html").read_text()
-    assert "0.80 " + sections.badge("stable") in text and "<td>-</td>" in text
+    assert (
+        "0.80 " + sections.badge("stable") in text
+        and '<td><span class="first">-</span></td>' in text
+    )
     assert 'class="lead' not in text.split("</style>")[1]  # nothing to warn of
 
 

@@ -460,4 +460,6 @@ def test_a_phone_shows_the_slider_over_k_without_sideways_scroll(counted):
         "return [document.documentElement.scrollWidth, document.getElementById('k').clientWidth]"
     )
     assert wide <= 390 and slider > 120
+    seen_to = "return document.querySelector(arguments[0]).getBoundingClientRect().right"
+    assert counted.execute_script(seen_to, "#tables tr .chip.dissolves") <= 390
     assert_quiet(counted)

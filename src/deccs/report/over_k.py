@@ -120,7 +120,7 @@ def candidates(count: Count, final: np.ndarray) -> str:
     for one in count.candidates[:MOST_CANDIDATES]:
         is_answer = one.k == count.n_clusters
         change = "" if is_answer else in_words(difference(final, count.sample_labels(one.k)))
-        compared = f"Compared with the answer: {change}." if change else ""
+        compared = f"Compared with the answer, it {change}." if change else ""
         rows.append(
             [
                 f"{one.k}" + (' <span class="chip">answer</span>' if is_answer else ""),

@@ -69,7 +69,7 @@ def lead(result: Result) -> str:
     if result.count is not None:
         text = sentence(result.count, result.answer.labels[result.count.sample])
         html += f'<p class="lead">{escape(text)} <a href="#count-head">The evidence</a></p>'
-    if n_stable(result.stability) < len(result.stability):
+    if result.n_clusters > 1 and n_stable(result.stability) < len(result.stability):
         html += f'<p class="lead warn">{escape(stability_sentence(result.stability))}</p>'
     return html
 
@@ -193,10 +193,13 @@ def cluster_sizes(result: Result) -> str:
     stability = {each.cluster: each for each in result.stability}
     if not stability:
         return table(heads, rows, caption)
-    heads.append("Stability")
+    heads.insert(
+        1, '<span class="first">Stability</span>'
+    )  # beside the name, so that a phone shows it
     for cluster, row in enumerate(rows):
         known = stability.get(cluster)
-        row.append("-" if known is None else f"{known.jaccard:.2f} {badge(known.verdict)}")
+        text = "-" if known is None else f"{known.jaccard:.2f} {badge(known.verdict)}"
+        row.insert(1, f'<span class="first">{text}</span>')
     note = (
         '<p class="note">Stability is the Jaccard similarity of a cluster with its most similar one '
         "when the data are drawn again: 1 for the same cluster.</p>"
