@@ -334,10 +334,13 @@ def test_data_without_clusters_are_run_and_shown(tmp_path, in_this_process, made
     made_up("two on two", RULES["two on two"].cluster, can_say_one=True)
     out = tmp_path / "r.jsonl"
     how_many([], "two on two,gap statistic,PAC", out, without=True)
-    (section,) = tables.sections(out, wide=True)
+    for chosen, name in ((1, "a"), (2, "b")):
+        records.append(out, record("gap statistic", name, chosen, 3))
+    *_, section, _ = tables.sections(out, wide=True)
     cells = {row[0]: dict(zip(section.heads, row, strict=True)) for row in section.rows}
     assert cells.keys() == {"gap statistic", "two on two"}  # PAC cannot say 1
     assert cells["gap statistic"]["all"] == "1.00" and cells["two on two"]["all"] == "0.50"
+    assert cells["gap statistic"][tables.ON_POOL] == "0.50"
     assert cells["two on two"]["2 columns"] == "0.00" and cells["two on two"]["5 columns"] == "1.00"
     assert cells["two on two"]["uniform noise"] == cells["two on two"]["1,000 rows"] == ""
 
@@ -361,7 +364,7 @@ def test_the_table_of_rules_by_hand():
         record("always 3", "y", 3, 8),
     ]
     (section,) = tables.by_rule("Made up", made)
-    assert section.title == "Made up: 2 of 2 data sets"
+    assert section.title == "Made up: 2 of 2 data sets, 2 seeds"
     pac, always = (dict(zip(section.heads, row, strict=True)) for row in section.rows)
     assert pac["rule"] == "PAC" and always["rule"] == "always 3"
     assert pac["the truth"] == "0.25"  # a half of x
@@ -378,7 +381,7 @@ def test_rules_are_compared_on_what_all_of_them_have():
     made += [record("eigengap", name, 9, 4) for name in "abcdefghi"]
     made += [record("agreement", "a", 4, 4), record(FIT, "a", 4, 4)]
     (section,) = tables.by_rule("Pool", made)
-    assert section.title == "Pool: 9 of 10 data sets"
+    assert section.title == "Pool: 9 of 10 data sets, 1 seed"
     assert [row[0] for row in section.rows] == ["PAC", "eigengap"]
 
 
