@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         RandomProjectionEM,
         RandomProjectionFCM,
     )
+    from deccs.counting.count import count_clusters
     from deccs.estimator import DECCS
     from deccs.events import Callback, Progress
     from deccs.members.default import default_members
@@ -33,6 +34,7 @@ HOMES = {
     "Autoencoder": "network.autoencoder",
     "Pretraining": "settings",
     "Round": "rounds.records",
+    "count_clusters": "counting.count",
     "default_members": "members.default",
     **dict.fromkeys(
         (
@@ -80,6 +82,7 @@ __all__ = [
     "Round",
     "__version__",
     "consensus",
+    "count_clusters",
     "datasets",
     "deep",
     "default_members",

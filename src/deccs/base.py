@@ -15,26 +15,32 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
+from deccs import plots
 from deccs.answer import Answer
 from deccs.checks import (
     FLAG,
+    N_CLUSTERS,
     NONE,
     SEED,
     Parameters,
     Rule,
+    check_bounds,
     check_enough_points,
     check_parameters,
     instance,
+    k_bounds,
     one_of,
     settings,
-    whole,
 )
+from deccs.counting.cluster_stability import Drawn, draw, stability_of
+from deccs.counting.count import count_clusters_of
+from deccs.counting.records import ClusterStability, Count, KCandidate
 from deccs.data.images import image_shape_of
 from deccs.data.inputs import as_source, output_dtype
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
 from deccs.data.scaling import Scaler, fit_scaler
-from deccs.data.source import RowSource, SelectedRows, fingerprint_of
+from deccs.data.source import RowSource, SelectedRows, each_block, fingerprint_of
 from deccs.events import Listeners
 from deccs.members.neighbors import kept_share, neighbor_graph
 from deccs.network.autoencoder import Autoencoder, encode_exactly
@@ -86,7 +92,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
     (``_learn``) and what it says of rows, block by block (``_answers``).
     """
 
-    n_clusters: Annotated[int, whole(at_least=1)] = 8
+    n_clusters: Annotated[int | str | range, N_CLUSTERS] = 8
     _: KW_ONLY
     scale: Annotated[str | None, SCALE] = "auto"
     random_state: Annotated[int | np.random.RandomState | None, SEED] = None
@@ -97,15 +103,22 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         """Learn the clustering of X. ``y`` is ignored."""
         source = as_source(self, X, reset=True)
         check_parameters(self)
+        for name in ("count_", "_sample_places", "_stability"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        check_bounds(self.n_clusters, source.shape[0])
         self._check(source.shape[0])
         with self._fitting(source) as fit:
             fit.listeners.tell("on_fit_start", self)
+            self._count_clusters(fit)
             self._learn(fit)
             labels = []
             for answer in self._training_answers(fit):
                 labels.append(answer.labels)
                 fit.listeners.tell("on_answer", answer)
             self.labels_ = np.concatenate(labels)
+            self._drawn = draw(fit.source, self.scaler_, self.labels_, fit.root)
+            if not hasattr(self, "n_clusters_") or hasattr(self, "count_"):
+                self.n_clusters_ = max(int(self.labels_.max()) + 1, self.n_wanted or 1)
             fit.listeners.tell("on_fit_end", self)
         # Whoever opens a checkpoint removes it: one that was given as an object stays.
         if fit.checkpoint is not getattr(self, "checkpoint", None):
@@ -123,6 +136,97 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
     def predict(self, X: Any) -> np.ndarray:
         """The cluster of each point, new or old: (n_points,)."""
         return np.concatenate([answer.labels for answer in self.answers(X)])
+
+    @property
+    def n_wanted(self) -> Any:
+        """The number of clusters of the fit: as asked for, or as counted; None where members decide.
+
+        Before the count it is the least number there may be.
+        """
+        bounds = self._bounds()
+        if bounds is None:
+            return self.n_clusters
+        count: Count | None = getattr(self, "count_", None)
+        return bounds[0] if count is None else count.n_clusters
+
+    @property
+    def k_candidates_(self) -> tuple[KCandidate, ...]:
+        """Numbers of clusters, ranked, with what speaks for them; after a fit with n_clusters="auto"."""
+        return self._counted().candidates
+
+    @property
+    def k_curves_(self) -> dict[str, np.ndarray]:
+        """The evidence for each number tried, "k"; after a fit with n_clusters="auto"."""
+        count = self._counted()
+        return {"k": count.ks, **count.curves}
+
+    def labels_at(self, k: int) -> np.ndarray:
+        """The labels for another number of clusters: (n_points,), without a new fit.
+
+        After a fit with n_clusters="auto", for every number in ``k_curves_["k"]`` and for 1.
+        """
+        count = self._counted()
+        if k == self.n_clusters_:
+            return self.labels_
+        return count.sample_labels(k)[self._sample_places]
+
+    def predict_at(self, X: Any, k: int) -> np.ndarray:
+        """The labels of X for another number of clusters, as for :meth:`labels_at`: (n_points,)."""
+        count = self._counted()
+        if k == self.n_clusters_:
+            return self.predict(X)
+        blocks = each_block(self._checked(X))
+        return np.concatenate([count.labels(self.scaler_(block), k) for _, block in blocks])
+
+    @property
+    def cluster_stability_(self) -> list[ClusterStability]:
+        """Whether each cluster is real: what becomes of it when the data are drawn again.
+
+        Computed when it is first asked for, on a sample of at most 1,000 rows; this takes seconds.
+        """
+        check_is_fitted(self, "labels_")
+        if not hasattr(self, "_stability"):
+            drawn: Drawn | None = getattr(self, "_drawn", None)
+            self._stability = [] if drawn is None else stability_of(drawn, self.n_clusters_)
+        return self._stability
+
+    def plot_k(self, ax: Any = None) -> Any:
+        """The evidence for each number of clusters, as matplotlib axes."""
+        self._counted()
+        return plots.plot_k(self, ax)
+
+    def plot_cluster_tree(self, ax: Any = None) -> Any:
+        """Which cluster splits into which as their number grows, as matplotlib axes."""
+        self._counted()
+        return plots.plot_cluster_tree(self, ax)
+
+    def _bounds(self) -> tuple[int, int | None] | None:
+        """The least and the most clusters to choose from; None where their number is given."""
+        return k_bounds(self.n_clusters)
+
+    def _count_clusters(self, fit: Fit) -> None:
+        """Find the number of clusters if it is not given; a resumed fit remembers it."""
+        bounds = self._bounds()
+        if bounds is None:
+            return
+        known = fit.checkpoint.load("count")
+        if known is None:
+            found = count_clusters_of(fit.source, self.scaler_, bounds, fit.root, fit.listeners)
+            known = {"count": found}
+            fit.checkpoint.save("count", known)
+        self.count_: Count = known["count"]
+        blocks = (self.scaler_(block) for _, block in each_block(fit.source))
+        self._sample_places = np.concatenate([self.count_.places(block) for block in blocks])
+        self._check(fit.source.shape[0])
+
+    def _counted(self) -> Count:
+        check_is_fitted(self, "labels_")
+        if not hasattr(self, "count_"):
+            raise AttributeError(
+                f"n_clusters={self.n_clusters!r} was given, so no other number was tried. "
+                "Fit with n_clusters='auto'."
+            )
+        return self.count_
 
     def score(self, X: Any, y: object = None) -> float:
         """How well clusters keep neighbors together: from 0 to 1, higher is better. ``y`` is ignored.
@@ -143,11 +247,11 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         rows = SelectedRows(source, drawn)
         labels = np.concatenate([answer.labels for answer in self._answers(rows)])  # (n_drawn,)
         graph = neighbor_graph(self.scaler_(rows.read(slice(0, len(drawn)))))
-        return kept_share(graph, labels, self.n_clusters or 1)
+        return kept_share(graph, labels, self.n_wanted or 1)
 
     def _check(self, n_points: int) -> None:
         """Raise a ValueError where parameters do not fit the data or each other."""
-        check_enough_points(self.n_clusters, n_points)
+        check_enough_points(self.n_wanted, n_points)
 
     @abstractmethod
     def _learn(self, fit: Fit) -> None:

@@ -149,6 +149,46 @@ SEED = Rule(
 )
 
 
+def k_bounds(n_clusters: object) -> tuple[int, int | None] | None:
+    """The least and the most clusters that may be chosen; None where a number is given, not chosen.
+
+    >>> k_bounds("auto"), k_bounds("3-20"), k_bounds(range(3, 21)), k_bounds(8)
+    ((1, None), (3, 20), (3, 20), None)
+    """
+    if isinstance(n_clusters, range):
+        return (min(n_clusters, default=0), max(n_clusters, default=0))
+    if not isinstance(n_clusters, str):
+        return None
+    if n_clusters == "auto":
+        return 1, None
+    low, dash, high = n_clusters.partition("-")
+    return (int(low), int(high)) if dash and low.isdecimal() and high.isdecimal() else None
+
+
+def check_bounds(n_clusters: object, n_points: int) -> None:
+    """Raise a ValueError for a range of numbers that cannot be tried."""
+    low, high = k_bounds(n_clusters) or (1, None)
+    if high is None:
+        return
+    if low < 1 or high < low:
+        turned = f" Did you mean '{high}-{low}'?" if 1 <= high < low else ""
+        raise ValueError(
+            f"The range of n_clusters must begin at 1 or more and not end before that, got "
+            f"{n_clusters!r}.{turned}"
+        )
+    if high > n_points:
+        raise ValueError(
+            f"The range of n_clusters ends at {high}, above the number of points, "
+            f"n_samples={n_points}. End it at {n_points} or below."
+        )
+
+
+N_CLUSTERS = Rule(
+    "a whole number of at least 1, 'auto' or a range such as '3-20'",
+    lambda value: whole(at_least=1).allows(value) or k_bounds(value) is not None,
+)
+
+
 RULES_OF: dict[type, dict[str, Rule]] = {}  # evaluating annotations takes milliseconds a class
 
 

@@ -16,7 +16,7 @@ from sklearn.cluster import KMeans
 from deccs import plots
 from deccs.answer import Answer
 from deccs.base import AutoencoderEmbedder, Fit, SoftClusterer
-from deccs.checks import ANY, AUTO, N_JOBS, NONE, settings, whole
+from deccs.checks import ANY, AUTO, N_CLUSTERS, N_JOBS, NONE, settings
 from deccs.consensus import lwgp
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
@@ -132,7 +132,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     ((120,), (120, 2), True)
     """
 
-    n_clusters: Annotated[int | None, whole(at_least=1) | NONE] = field(  # type: ignore[assignment]
+    n_clusters: Annotated[int | str | range | None, N_CLUSTERS | NONE] = field(  # type: ignore[assignment]
         default=8, kw_only=False
     )
     members: Annotated[Sequence[Member | ViewMember] | None, ANY] = None
@@ -193,10 +193,10 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
 
     def _ensemble(self, n_points: int) -> Ensemble:
         """The members; those of the default ensemble see the views where these help."""
-        views = (RAW, MANIFOLD) if self.views == "auto" and self.n_clusters != 1 else ()
+        views = (RAW, MANIFOLD) if self.views == "auto" and self.n_wanted != 1 else ()
         if self.members is None and not uses_views(n_points, self.n_features_in_):
             views = ()
-        return ensemble_for(self.n_clusters, self.members, n_points, views)
+        return ensemble_for(self.n_wanted, self.members, n_points, views)
 
     def _learn(self, fit: Fit) -> None:
         rows = self._rows_to_train_on(fit)
@@ -246,7 +246,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         sample = draw_rows(len(rows), MOST_VIEWED, generator_for(fit.root, "views")).numpy()
         scaled = rows.scaled(sample)
         components = fit_components(scaled, seed_for(fit.root, "components"))
-        n_clusters = self.n_clusters or most_asked(ensemble)
+        n_clusters = self.n_wanted or most_asked(ensemble)
         seed = seed_for(fit.root, "manifold")
         views = views_of(scaled, components, sample, n_clusters, seed)
         fit.listeners.tell("on_progress", Progress("views", 1, n_steps))
@@ -268,7 +268,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         self.candidates_: list[Candidate] = []
         self.seen_: Seen | None = None
         n_found = consensus.classifiers.n_clusters
-        self.n_clusters_ = int(self.n_clusters or Counter(n_found).most_common(1)[0][0])
+        self.n_clusters_ = int(self.n_wanted or Counter(n_found).most_common(1)[0][0])
 
     def _take_labels_of_best_round(self, members: dict[str, Any], root: int) -> None:
         """The classifier the labels come from, where the best round is that of highest agreement."""

@@ -322,7 +322,10 @@ def test_one_cluster_and_as_many_as_points(kind, blobs):
             {"n_clusters": 181},
             "n_clusters=181 is more than the number of points, n_samples=180. Ask for fewer",
         ),
-        ({"n_clusters": 2.5}, "n_clusters must be a whole number of at least 1, got 2.5"),
+        (
+            {"n_clusters": 2.5},
+            "n_clusters must be a whole number of at least 1, 'auto' or a range such as '3-20', got 2.5",
+        ),
         ({"n_projections": 0}, "n_projections must be a whole number of at least 1, got 0"),
         ({"n_components": 0}, "n_components must be 'auto' or a whole number of at least 1, got 0"),
         ({"n_components": "all"}, "n_components must be 'auto' or a whole number .* got 'all'"),

@@ -222,8 +222,14 @@ def test_more_clusters_than_the_data_has_do_no_harm(method):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1, got 0"),
-        ({"n_clusters": True}, "n_clusters must be a whole number of at least 1, got True"),
+        (
+            {"n_clusters": 0},
+            "n_clusters must be a whole number of at least 1, 'auto' or a range such as '3-20', got 0",
+        ),
+        (
+            {"n_clusters": True},
+            "n_clusters must be a whole number of at least 1, 'auto' or a range such as '3-20', got True",
+        ),
         ({"n_clusters": 1_000}, "n_clusters=1000 is more than the number of points"),
         ({"n_steps": -1}, "n_steps must be .*a whole number of at least [01], got -1"),
         ({"batch_size": 1}, "batch_size must be a whole number of at least 2, got 1"),

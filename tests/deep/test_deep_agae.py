@@ -222,7 +222,10 @@ def test_a_loss_that_is_not_finite_when_the_critic_starts_is_survived(monkeypatc
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1, got 0"),
+        (
+            {"n_clusters": 0},
+            "n_clusters must be a whole number of at least 1, 'auto' or a range such as '3-20', got 0",
+        ),
         ({"n_clusters": 1_000}, "n_clusters=1000 is more than the number of points"),
         ({"n_neighbors": 0}, "n_neighbors must be a whole number of at least 1, got 0"),
         ({"layers": (8,)}, r"layers must be two layer widths \(n_hidden, n_latent\)"),

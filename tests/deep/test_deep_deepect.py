@@ -232,13 +232,13 @@ def test_points_go_to_the_nearest_leaf_and_not_down_the_nearest_nodes():
     )  # nearer to 10 than to 4, but 8 is a leaf
 
 
-def test_labels_at_are_nested(fitted, blobs):
+def test_labels_for_every_k_are_nested(fitted, blobs):
     n_leaves = len(fitted.tree_.leaves)
     assert 3 < n_leaves <= 6
-    assert_array_equal(fitted.labels_at(blobs.X, 3), fitted.labels_)
+    assert_array_equal(fitted.predict_at(blobs.X, 3), fitted.labels_)
     assert_array_equal(fitted.predict_proba(blobs.X), np.eye(3)[fitted.labels_])
     for k in range(1, n_leaves):
-        coarse, fine = fitted.labels_at(blobs.X, k), fitted.labels_at(blobs.X, k + 1)
+        coarse, fine = fitted.predict_at(blobs.X, k), fitted.predict_at(blobs.X, k + 1)
         assert len(np.unique(np.stack([coarse, fine]), axis=1).T) == k + 1 == len(np.unique(fine))
 
 

@@ -82,5 +82,5 @@ def give_count(
     )
     model.labels_at = lambda k: model.labels_ if k == answer else partitions[k]
     if verdicts is not None:
-        model.cluster_stability_ = stability_of(verdicts)
+        model._stability = stability_of(verdicts)
     return model

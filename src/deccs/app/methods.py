@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deccs import DECCS
 from deccs.app.request import FitRequest, Option, RequestError, check_known, did_you_mean
 from deccs.base import Clusterer
-from deccs.checks import check_parameters
+from deccs.checks import check_bounds, check_parameters, k_bounds
 from deccs.consensus import ConsensusClustering
 from deccs.deep import METHODS
-from deccs.members.default import MEMBERS, Member
+from deccs.members.default import MEMBERS
 
 # Parameters that belong to the command line itself, or that are no plain values.
 NOT_SETTINGS = ("members", "verbose", "callbacks", "checkpoint")
@@ -79,11 +80,28 @@ def parameters_set_by(request: FitRequest, model: Clusterer) -> dict[str, Any]:
     if values.get("scale") == "none":
         values["scale"] = None
     if "members" in values:
-        n_clusters = values.get("n_clusters") or model.n_clusters
-        values["members"] = members_named(values["members"], max(2, n_clusters or 2))
+        check_known(values["members"], MEMBERS, "--members", "member")
+        values["members"] = list(values["members"])
+    if request.clusters != "auto" or "n_clusters" not in request.settings:
+        values["n_clusters"] = number_or_range(request.clusters)
     return values
 
 
-def members_named(names: Sequence[str], n_clusters: int) -> list[Member]:
-    check_known(names, MEMBERS, "--members", "member")
-    return [(name, MEMBERS[name](n_clusters)) for name in names]
+def number_or_range(clusters: str) -> int | str:
+    """What ``--clusters`` says, as the estimators take it.
+
+    >>> number_or_range("10"), number_or_range("3-20"), number_or_range("auto")
+    (10, '3-20', 'auto')
+    """
+    text = clusters.strip()
+    if text.isdecimal():
+        return int(text)
+    if k_bounds(text) is None:
+        raise RequestError(
+            f"--clusters must be a whole number, a range such as 3-20, or auto; got {clusters!r}."
+        )
+    try:
+        check_bounds(text, sys.maxsize)  # whether there are enough rows shows later
+    except ValueError as error:
+        raise RequestError(f"--clusters: {error}") from error
+    return text

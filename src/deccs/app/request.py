@@ -47,6 +47,7 @@ class Option:
     choices: tuple[str, ...] = ()
     sets: str = ""  # the parameter of the estimator that it sets
     in_config: bool = True  # may be given in a config file
+    numbers: bool = False  # a config file may give a whole number instead of its text
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,9 @@ def read_config(request: type[Request], path: Path) -> dict[str, Any]:
     check_known(options, request.config_names(), f"The config file {path}", "option")
     entries = request.entries()
     for name, value in options.items():
+        words = entries[name].words
+        if isinstance(words, Option) and words.numbers and type(value) is int:
+            options[name] = value = str(value)
         if not fits(entries[name], value):
             raise RequestError(
                 f"The config file {path}: {name} must be {KINDS[entries[name].kind]}, got {value!r}."
@@ -278,9 +282,14 @@ class FitRequest(Request, command="fit"):
         ),
     ] = "deccs"
     clusters: Annotated[
-        int | None,
-        Option("Number of clusters.", ("--clusters", "-k"), default="8", sets="n_clusters"),
-    ] = None
+        str,
+        Option(
+            "Number of clusters, a range to choose from such as 3-20, or auto.",
+            ("--clusters", "-k"),
+            metavar="N|LOW-HIGH|auto",
+            numbers=True,
+        ),
+    ] = "auto"
     out: Annotated[
         Path | None,
         Option(

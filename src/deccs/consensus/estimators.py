@@ -11,7 +11,16 @@ import numpy as np
 
 from deccs.answer import Answer
 from deccs.base import AutoencoderEmbedder, Clusterer, Fit
-from deccs.checks import ANY, CALLABLE, N_JOBS, NONE, check_parameters, instance, whole
+from deccs.checks import (
+    ANY,
+    CALLABLE,
+    N_CLUSTERS,
+    N_JOBS,
+    NONE,
+    check_parameters,
+    instance,
+    whole,
+)
 from deccs.clock import Clock
 from deccs.consensus.functions import FUNCTIONS
 from deccs.consensus.partitions import check_weights
@@ -79,7 +88,7 @@ class ConsensusClustering(Clusterer):
 
     RENAMED: ClassVar[dict[str, str]] = {"max_points": "sample_size"}
 
-    n_clusters: Annotated[int | None, whole(at_least=1) | NONE] = field(  # type: ignore[assignment]
+    n_clusters: Annotated[int | str | range | None, N_CLUSTERS | NONE] = field(  # type: ignore[assignment]
         default=8, kw_only=False
     )
     members: Annotated[Sequence[Member] | None, ANY] = None
@@ -124,11 +133,11 @@ class ConsensusClustering(Clusterer):
     def _check(self, n_points: int) -> None:
         super()._check(n_points)
         function_named(self.function)
-        check_weights(self.weights, len(members_for(self.n_clusters, self.members, n_points)))
+        check_weights(self.weights, len(members_for(self.n_wanted, self.members, n_points)))
 
     def _learn(self, fit: Fit) -> None:
         clock, n_points = Clock(), fit.source.shape[0]
-        members = members_for(self.n_clusters, self.members, n_points)
+        members = members_for(self.n_wanted, self.members, n_points)
         self._root = fit.root
         self._prepare(fit)
         generator = generator_for(fit.root, "sample")
@@ -155,7 +164,7 @@ class ConsensusClustering(Clusterer):
         """One clustering of the sample from those of the members."""
         labels = function_named(self.function)(
             self.base_partitions_,
-            self.n_clusters,
+            self.n_wanted,
             weights=None if self.weights is None else self._member_weights(),
             random_state=seed_for(root, "function"),
         )
@@ -166,7 +175,11 @@ class ConsensusClustering(Clusterer):
 
     def _member_weights(self) -> np.ndarray:
         """(n_members,) of the members that took part."""
-        names = DEFAULT_MEMBERS if self.members is None else [name for name, _ in self.members]
+        names = (
+            DEFAULT_MEMBERS
+            if self.members is None
+            else [name if isinstance(name, str) else name[0] for name in self.members]
+        )
         weight_of = dict(zip(names, check_weights(self.weights, len(names)), strict=True))
         return np.array([weight_of[name] for name in self.member_names_])
 

@@ -76,19 +76,19 @@ class RandomProjections(SoftClusterer):
     def _check(self, n_points: int) -> None:
         super()._check(n_points)
         size = self._sample_count(n_points)
-        if size < max(2, self.n_clusters):
+        if size < max(2, self.n_wanted):
             raise ValueError(
                 f"sample_size={self.sample_size!r} is {size} of {n_points} points, fewer than "
-                f"n_clusters={self.n_clusters}. Give a larger sample."
+                f"n_clusters={self.n_wanted}. Give a larger sample."
             )
 
     def _sample_count(self, n_points: int) -> int:
-        default = default_projection_sample(n_points, self.n_clusters)
+        default = default_projection_sample(n_points, self.n_wanted)
         return sample_count(self.sample_size, n_points, default)
 
     def _learn(self, fit: Fit) -> None:
         n_points, root = fit.source.shape[0], fit.root
-        self.n_clusters_ = int(self.n_clusters)
+        self.n_clusters_ = int(self.n_wanted)
         index = draw_in_order(n_points, self._sample_count(n_points), seed_for(root, "sample"))
         sample = SelectedRows(fit.source, index)
         self.n_components_ = self._dimension(sample, root, fit.listeners)

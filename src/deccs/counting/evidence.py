@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +31,7 @@ from deccs.counting.panel import (
     panel_of,
 )
 from deccs.counting.valleys import Ties, ties_between, valleys
+from deccs.data.source import RowSource, SelectedRows, each_block
 from deccs.members.agreement import adjusted_rand
 from deccs.members.choice import Judge
 from deccs.members.manifold import manifold_embedding
@@ -40,10 +42,16 @@ from deccs.members.views import NEAR, WIDE
 from deccs.seeds import seed_for
 
 N_DIMENSIONS = 5  # of the manifold: one for all k
-N_RESAMPLES = 6
+N_RESAMPLES = 5
 ROW_SHARE = 0.8  # of the rows in a resample
-RESAMPLE_STEPS = 1_500  # of a resample's layout: it is only compared, never shown
+RESAMPLE_STEPS = 1_000  # of a resample's layout: it is only compared, never shown
 AROUND = 2  # numbers to either side that an eigenvalue is compared with
+
+
+def scaled_rows(source: RowSource, scaler: Callable[..., Any], rows: np.ndarray) -> np.ndarray:
+    """Some rows of a source, scaled: (n_rows, n_features) doubles."""
+    blocks = each_block(SelectedRows(source, rows))
+    return np.concatenate([np.asarray(scaler(block), dtype=np.float64) for _, block in blocks])
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +161,8 @@ def found_again(sample: Sample, panel: Panel, number: int) -> tuple[list[float],
         sample.scaled[rows], sample.n_dimensions, seed, n_steps=RESAMPLE_STEPS
     )
     remade = of_one_scale(layout)
-    kmeans, ward = by_kmeans(remade, ks, seed, n_init=2), by_ward(remade, ks)
-    same_layout = by_kmeans(sample.manifold[rows], ks, seed, n_init=2)
+    kmeans, ward = by_kmeans(remade, ks, seed, n_init=1), by_ward(remade, ks)
+    same_layout = by_kmeans(sample.manifold[rows], ks, seed, n_init=1)
     first_kmeans = [labels[rows] for labels in panel.by("manifold kmeans")]
     first_ward = [labels[rows] for labels in panel.by("manifold ward")]
     stable = [

@@ -60,8 +60,11 @@ class Count:
 
     def labels(self, scaled: np.ndarray, k: int) -> np.ndarray:
         """The labels of any scaled rows, by the nearest row of the sample: (n, d) -> (n,)."""
-        places = self._nearest.places(self.components(scaled))
-        return self.sample_labels(k)[places]
+        return self.sample_labels(k)[self.places(scaled)]
+
+    def places(self, scaled: np.ndarray) -> np.ndarray:
+        """(n, d) scaled rows -> (n,) the place in the sample of each row's nearest neighbor."""
+        return self._nearest.places(self.components(scaled)).astype(np.int16)
 
     def parents(self, k: int, before: int) -> np.ndarray:
         """For each of k clusters, the one of ``before`` clusters that most of it comes from: (k,)."""

@@ -223,7 +223,7 @@ class AdversarialGraph(Learner):
 
     def _renew_prior(self, mean: torch.Tensor) -> None:
         if not len(self.centers):
-            n_clusters = min(self.method.n_clusters, self.n_rows)
+            n_clusters = min(self.method.n_wanted, self.n_rows)
             self.centers = first_centers(mean.cpu(), n_clusters, self.root)
         prior = partition_prior(mean, self.shares, self.centers)
         self.centers, self.deviations = prior.centers, prior.deviations
@@ -311,7 +311,7 @@ class AGAE(EnsembleEmbedding, TrainedEmbedder, method="AGAE"):
     learning_rate: Annotated[float, number(above=0)] = 1e-2
 
     def _most_clusters(self, n_points: int) -> int:
-        return max(self.n_clusters, int(2 * math.sqrt(n_points)))
+        return max(self.n_wanted, int(2 * math.sqrt(n_points)))
 
     def _learn_embedding(self, rows: DistinctRows, fit: Fit) -> np.ndarray:
         self._rows, self._counts = rows.membership, rows.counts

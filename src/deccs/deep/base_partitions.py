@@ -146,7 +146,7 @@ class EnsembleEmbedding(DeepClustering):
             fit.source,
             fit.scaler,
             self.n_partitions,
-            (self.n_clusters, self._most_clusters(fit.source.shape[0])),
+            (self.n_wanted, self._most_clusters(fit.source.shape[0])),
             fit.root,
             stage=f"{type(self).__name__}, base partitions",
             listeners=fit.listeners,
@@ -155,7 +155,7 @@ class EnsembleEmbedding(DeepClustering):
         rows = distinct_rows(self.base_partitions_)
         Z = self._learn_embedding(rows, fit)  # (n_rows, n_components)
         points = torch.from_numpy(Z[rows.row_of]).float()  # (n_points, n_components)
-        self.cluster_centers_ = first_centers(points, self.n_clusters, fit.root).double().numpy()
+        self.cluster_centers_ = first_centers(points, self.n_wanted, fit.root).double().numpy()
         self._training_rows = rows, Z
 
     def _training_answers(self, fit: Fit) -> Iterator[Answer]:
@@ -183,7 +183,7 @@ class EnsembleEmbedding(DeepClustering):
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         """1 for the nearest center: the assignments of k-means are hard."""
-        return np.eye(self.n_clusters)[squared_distances(Z, self.cluster_centers_).argmin(axis=1)]
+        return np.eye(self.n_wanted)[squared_distances(Z, self.cluster_centers_).argmin(axis=1)]
 
     @property
     def _n_features_out(self) -> int:

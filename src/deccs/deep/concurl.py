@@ -231,7 +231,7 @@ class TwoViews(Learner):
         to_images, *layers = autoencoder.encoder.children()
         self.to_images, self.embed = to_images, nn.Sequential(*layers)  # rows -> images -> vectors
         self.half_time = method._n_steps(len(rows)) // 2
-        prototypes = torch.zeros(method.n_clusters, method.n_latent, device=rows.device)
+        prototypes = torch.zeros(method.n_wanted, method.n_latent, device=rows.device)
         self.prototypes, self.has_prototypes = nn.Parameter(prototypes), False
         shape = method.n_projections, method.n_latent, math.ceil(0.6 * method.n_latent)
         projections = torch.randn(shape, generator=generator_for(root, "projections"))

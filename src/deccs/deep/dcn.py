@@ -69,7 +69,7 @@ class DCN(AutoencoderMethod, method="DCN"):
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         """One for the nearest center: the assignments of DCN are hard."""
-        return np.eye(self.n_clusters)[squared_distances(Z, self.cluster_centers_).argmin(axis=1)]
+        return np.eye(self.n_wanted)[squared_distances(Z, self.cluster_centers_).argmin(axis=1)]
 
 
 class HardAssignments(Learner):
@@ -80,12 +80,12 @@ class HardAssignments(Learner):
     random = ("batches",)
 
     def __init__(self, autoencoder: Autoencoder, rows: Rows, method: DCN, root: int) -> None:
-        Z = round_clusters(autoencoder, rows, method.n_clusters, root)  # (n_points, n_latent)
+        Z = round_clusters(autoencoder, rows, method.n_wanted, root)  # (n_points, n_latent)
         self.autoencoder, self.rows, self.device = autoencoder, rows, rows.device
         self.lambda_cluster = method.lambda_cluster
-        self.centers = first_centers(Z, method.n_clusters, root).to(rows.device)
+        self.centers = first_centers(Z, method.n_wanted, root).to(rows.device)
         # As if each center had had 100 points: the first batches must not move it far.
-        self.counts = torch.full((method.n_clusters,), 100.0, device=rows.device)
+        self.counts = torch.full((method.n_wanted,), 100.0, device=rows.device)
         self.batches = batches_of(rows, method.batch_size, root)
         autoencoder.train()
 

@@ -107,10 +107,10 @@ class SoftAssignments(Learner):
     random = ("batches",)
 
     def __init__(self, autoencoder: Autoencoder, rows: Rows, method: DEC, root: int) -> None:
-        Z = round_clusters(autoencoder, rows, method.n_clusters, root)  # (n_points, n_latent)
+        Z = round_clusters(autoencoder, rows, method.n_wanted, root)  # (n_points, n_latent)
         self.autoencoder, self.rows, self.device = autoencoder, rows, rows.device
         self.method, self.stage = method, type(method).__name__
-        self.centers = nn.Parameter(first_centers(Z, method.n_clusters, root).to(rows.device))
+        self.centers = nn.Parameter(first_centers(Z, method.n_wanted, root).to(rows.device))
         self.batches = batches_of(rows, method.batch_size, root)
         self.target, self.labels = self._sharpened()
 

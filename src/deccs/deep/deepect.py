@@ -258,7 +258,7 @@ class DeepECT(AutoencoderMethod, method="DeepECT"):
     >>> from deccs import Pretraining, datasets
     >>> X, y = datasets.make_rings(n_per_cluster=60, random_state=0)
     >>> model = DeepECT(2, n_steps=10, pretraining=Pretraining(n_epochs=2), random_state=0).fit(X)
-    >>> len(model.tree_.leaves), bool((model.labels_at(X, 2) == model.labels_).all())
+    >>> len(model.tree_.leaves), bool((model.predict_at(X, 2) == model.labels_).all())
     (4, True)
     """
 
@@ -267,35 +267,33 @@ class DeepECT(AutoencoderMethod, method="DeepECT"):
     pruning_threshold: Annotated[float, number(at_least=0)] = 0.1
     lambda_cluster: Annotated[float, number(at_least=0)] = 5.0
 
-    def labels_at(self, X: Any, n_clusters: int) -> np.ndarray:
+    def predict_at(self, X: Any, k: int) -> np.ndarray:
         """Labels for any number of clusters up to the number of leaves; those of n are nested in those of n - 1."""
         blocks = self._embedded(self._checked(X))
-        return np.concatenate([self.tree_.labels(Z, n_clusters) for Z in blocks])
+        return np.concatenate([self.tree_.labels(Z, k) for Z in blocks])
 
     def _check(self, n_points: int) -> None:
         super()._check(n_points)
-        if self.max_leaves != "auto" and int(self.max_leaves) < self.n_clusters:
+        if self.max_leaves != "auto" and int(self.max_leaves) < self.n_wanted:
             raise ValueError(
-                f"max_leaves must be at least n_clusters={self.n_clusters}, got {self.max_leaves}."
+                f"max_leaves must be at least n_clusters={self.n_wanted}, got {self.max_leaves}."
             )
 
     def _train(self, autoencoder: Autoencoder, rows: Rows, fit: Fit) -> None:
         learner = TreeEmbedding(autoencoder, rows, self, fit.root)
         self._run(learner, rows, fit)
         tree = learner.tree
-        if len(tree.weights) < self.n_clusters:  # too few steps, or leaves were pruned late
+        if len(tree.weights) < self.n_wanted:  # too few steps, or leaves were pruned late
             Z = encode(autoencoder, rows)
-            for n_leaves in range(len(tree.weights), self.n_clusters):
+            for n_leaves in range(len(tree.weights), self.n_wanted):
                 tree = tree.grown(Z, seed_for(fit.root, "last splits", n_leaves))
         self.tree_ = tree_of(tree.sides.cpu(), tree.centers.detach().cpu(), tree.weights.cpu())
         # The data may have fewer distinct points than clusters were asked for.
-        n_clusters = min(self.n_clusters, len(tree.weights))
+        n_clusters = min(self.n_wanted, len(tree.weights))
         self.cluster_centers_ = self.tree_.centers[self.tree_.cut(n_clusters)]
 
     def _most_leaves(self) -> int:
-        return (
-            default_leaves(self.n_clusters) if self.max_leaves == "auto" else int(self.max_leaves)
-        )
+        return default_leaves(self.n_wanted) if self.max_leaves == "auto" else int(self.max_leaves)
 
     def _split_interval(self, n_points: int) -> int:
         """Steps between two splits."""
@@ -305,7 +303,7 @@ class DeepECT(AutoencoderMethod, method="DeepECT"):
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         """One for the cluster of the nearest leaf: the assignments of the tree are hard."""
-        return np.eye(self.n_clusters)[self.tree_.labels(Z, len(self.cluster_centers_))]
+        return np.eye(self.n_wanted)[self.tree_.labels(Z, len(self.cluster_centers_))]
 
 
 class TreeEmbedding(Learner):
@@ -316,7 +314,7 @@ class TreeEmbedding(Learner):
     random = ("batches",)
 
     def __init__(self, autoencoder: Autoencoder, rows: Rows, method: DeepECT, root: int) -> None:
-        Z = round_clusters(autoencoder, rows, method.n_clusters, root)  # (n_points, n_latent)
+        Z = round_clusters(autoencoder, rows, method.n_wanted, root)  # (n_points, n_latent)
         self.autoencoder, self.rows, self.device = autoencoder, rows, rows.device
         self.method, self.root = method, root
         self.most_leaves = method._most_leaves()

@@ -129,7 +129,7 @@ class IEC(EnsembleEmbedding, method="IEC"):
     n_layers: Annotated[int, whole(at_least=1)] = 5
 
     def _most_clusters(self, n_points: int) -> int:
-        return 2 * self.n_clusters
+        return 2 * self.n_wanted
 
     def _learn_embedding(self, rows: DistinctRows, fit: Fit) -> np.ndarray:
         scatter = with_constant(rows.overlaps, len(rows.row_of))  # (D + 1, D + 1)

@@ -104,9 +104,9 @@ class AutoencoderClustering(DeepClustering, AutoencoderEmbedder, method="AE+k-me
         if self.clusterer is not None:  # n_clusters is not used
             return
         super()._check(n_points)
-        if self.sample_size < self.n_clusters:
+        if self.sample_size < self.n_wanted:
             raise ValueError(
-                f"sample_size must be at least n_clusters={self.n_clusters}, got {self.sample_size}."
+                f"sample_size must be at least n_clusters={self.n_wanted}, got {self.sample_size}."
             )
 
     def _learn(self, fit: Fit) -> None:
@@ -121,7 +121,7 @@ class AutoencoderClustering(DeepClustering, AutoencoderEmbedder, method="AE+k-me
         sample = source_of(fit.source.read(self.sample_))
         Z = np.concatenate(list(self._embedded(sample)))  # (n_sample, n_latent)
         tell(0, Z.mean(axis=0))
-        clusterer = KMeans(self.n_clusters, n_init=20) if self.clusterer is None else self.clusterer
+        clusterer = KMeans(self.n_wanted, n_init=20) if self.clusterer is None else self.clusterer
         seed = seed_for(seed_for(fit.root, "clusterer"), "random_state")
         self.clusterer_ = fresh_copy(clusterer, seed)
         with reproducible_threads():

@@ -194,7 +194,7 @@ class SpectralMap(MapOfPoints):
     stage = "SpectralNet"
 
     def __init__(self, Z: torch.Tensor, W: sp.csr_array, method: SpectralNet, root: int) -> None:
-        super().__init__(Z, (*method.hidden, method.n_clusters), method.batch_size // 2)
+        super().__init__(Z, (*method.hidden, method.n_wanted), method.batch_size // 2)
         self.walk, self.walk_length = RandomWalk(W), method.walk_length
         self.generator = generator_for(root, "walks")
 
@@ -289,9 +289,9 @@ class SpectralNet(AutoencoderMethod, method="SpectralNet"):
 
     def _check(self, n_points: int) -> None:
         super()._check(n_points)
-        if self.sample_size < self.n_clusters:
+        if self.sample_size < self.n_wanted:
             raise ValueError(
-                f"sample_size must be at least n_clusters={self.n_clusters}, got {self.sample_size}."
+                f"sample_size must be at least n_clusters={self.n_wanted}, got {self.sample_size}."
             )
 
     def _n_steps(self, n_points: int) -> int:
@@ -309,13 +309,13 @@ class SpectralNet(AutoencoderMethod, method="SpectralNet"):
         self.n_iter_ = self._descend(spectral, self._n_steps(len(rows)), fit, "spectral")
         with torch.no_grad():
             network = nn.Sequential(standardize, spectral.network).double()
-            last = nn.Linear(self.n_clusters, self.n_clusters, bias=False).double()
+            last = nn.Linear(self.n_wanted, self.n_wanted, bias=False).double()
             last.weight.copy_(orthonormalizer(network(Z.double())).T)
             self.network_ = nn.Sequential(network, last).eval()
             Y = self.network_(Z.double())  # (n_sample, n_clusters)
-        self.cluster_centers_ = first_centers(Y, self.n_clusters, fit.root).double().numpy()
+        self.cluster_centers_ = first_centers(Y, self.n_wanted, fit.root).double().numpy()
         nearest = squared_distances(Y.numpy(), self.cluster_centers_).min(axis=1)  # (n_sample,)
-        self.variance_ = max(float(nearest.mean()) / self.n_clusters, 1e-12)
+        self.variance_ = max(float(nearest.mean()) / self.n_wanted, 1e-12)
 
     def _learn_distance(self, Z: torch.Tensor, index: np.ndarray, fit: Fit) -> np.ndarray:
         """Where the siamese network puts the points: (n_sample, n_latent)."""
@@ -351,4 +351,4 @@ class SpectralNet(AutoencoderMethod, method="SpectralNet"):
 
     @property
     def _n_features_out(self) -> int:
-        return self.n_clusters
+        return self.n_wanted

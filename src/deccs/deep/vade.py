@@ -236,8 +236,8 @@ class VariationalMixture(Learner):
     random = ("batches",)
 
     def __init__(self, autoencoder: Autoencoder, rows: Rows, method: VaDE, root: int) -> None:
-        Z = round_clusters(autoencoder, rows, method.n_clusters, root)  # (n_points, n_latent)
-        mixture = first_mixture(Z, method.n_clusters, root)
+        Z = round_clusters(autoencoder, rows, method.n_wanted, root)  # (n_points, n_latent)
+        mixture = first_mixture(Z, method.n_wanted, root)
         # A hundredth of the variance within clusters: nearly the pretrained autoencoder, which has none.
         within = mixture.logits.exp() @ mixture.log_variances.exp()  # (n_latent,)
         self.autoencoder, self.rows, self.device = autoencoder, rows, rows.device
@@ -249,9 +249,9 @@ class VariationalMixture(Learner):
         noise = method._noise(rows, Z.shape[1], root)
         self.log_noise = torch.tensor(math.log(noise), device=rows.device)
         self.batches = batches_of(rows, method.batch_size, root)
-        self.n_clusters = method.n_clusters
+        self.n_clusters = method.n_wanted
         self.labels = assigned(Z, self.mixture)
-        self.n_alive_at_first = n_alive(self.labels, method.n_clusters)
+        self.n_alive_at_first = n_alive(self.labels, method.n_wanted)
         autoencoder.train()
 
     def start(self, rate: float) -> list[torch.optim.Optimizer]:

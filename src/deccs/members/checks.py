@@ -10,8 +10,35 @@ from typing import Any
 import numpy as np
 
 from deccs.labels import as_labeling
-from deccs.members.default import Member, ViewMember, default_members, default_view_members
+from deccs.members.default import (
+    MEMBERS,
+    Member,
+    ViewMember,
+    default_members,
+    default_view_members,
+)
 from deccs.members.views import EMBEDDING, VIEWS
+
+
+def with_names_made(members: Sequence[Any] | None, n_clusters: int | None) -> Any:
+    """Members given by name alone as the clusterers of that name; all else as it is.
+
+    >>> with_names_made(["kmeans", ("mine", [0, 1])], 3)
+    [('kmeans', KMeans(n_clusters=3, n_init=10)), ('mine', [0, 1])]
+    """
+    if members is None or isinstance(members, str):
+        return members
+    made: list[Any] = []
+    for member in members:
+        if isinstance(member, str):
+            if member not in MEMBERS:
+                raise ValueError(
+                    f"There is no member named {member!r}. Choose from {', '.join(MEMBERS)}, or give "
+                    "a pair of a name and an object with fit_predict."
+                )
+            member = (member, MEMBERS[member](max(2, int(n_clusters or 2))))
+        made.append(member)
+    return made
 
 
 def is_labeling(member: Any) -> bool:
@@ -45,6 +72,7 @@ def ensemble_for(
 
     ``views`` are those there are beside the embedding; the default members cluster all of them.
     """
+    members = with_names_made(members, n_clusters)
     if members is None:
         on_embedding = members_for(n_clusters, None, n_points)
         return Ensemble(on_embedding, default_view_members(max(2, int(n_clusters or 2)), views))
@@ -119,7 +147,7 @@ def members_for(
 ) -> list[Member]:
     """The user's members, checked; the default members for ``n_clusters`` if there are none."""
     if members is not None:
-        return check_members(members, n_points)
+        return check_members(with_names_made(members, n_clusters), n_points)
     if n_clusters is None:
         raise ValueError(
             "n_clusters=None takes the number of clusters most members have, so it needs members. "

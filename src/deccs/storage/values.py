@@ -73,6 +73,13 @@ def stored(cls: type[T]) -> type[T]:
     return cls
 
 
+register(
+    range,
+    lambda value: {"start": value.start, "stop": value.stop, "step": value.step},
+    lambda fields: range(fields["start"], fields["stop"], fields["step"]),
+)
+
+
 class NotKept:
     """In place of a value that a file cannot hold, such as a user's own clusterer: its text alone."""
 
