@@ -517,7 +517,10 @@ def test_wrong_width_of_new_data(plain, blobs):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1 or None, got 0"),
+        (
+            {"n_clusters": 0},
+            "n_clusters must be a whole number of at least 1, .auto. or a range such as .3-20. or None, got 0",
+        ),
         ({"n_clusters": 2.5}, "n_clusters must be .*, got 2.5"),
         ({"n_clusters": 181}, "n_clusters=181 is more than the number of points, n_samples=180"),
         ({"members": [("only", KMeans(3))]}, r"at least two ensemble members, got 1: \['only'\]"),

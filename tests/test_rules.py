@@ -27,7 +27,7 @@ from deccs.storage.models import estimators
 
 CLASSES = {**estimators(), "Network": Network, "Pretraining": Pretraining, "Rounds": Rounds}
 BUDGET = {"DECCS.network", "DECCS.pretraining", "DECCS.rounds"}  # parts with settings of their own
-ELSEWHERE = {"scale", "device"}  # decided by the values of the data and by the machine
+ELSEWHERE = {"scale", "device", "n_clusters"}  # decided by values of the data, by the machine
 
 
 def test_every_setting_that_may_be_auto_has_a_rule_and_no_other():

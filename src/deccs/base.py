@@ -187,7 +187,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         check_is_fitted(self, "labels_")
         if not hasattr(self, "_stability"):
             drawn: Drawn | None = getattr(self, "_drawn", None)
-            self._stability = [] if drawn is None else stability_of(drawn, self.n_clusters_)
+            self._stability = [] if drawn is None else stability_of(drawn)
         return self._stability
 
     def plot_k(self, ax: Any = None) -> Any:

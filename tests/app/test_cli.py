@@ -77,7 +77,7 @@ def test_fit_writes_the_run_folder(run, place, blobs):
         == summary["agreement"]
         == model.agreement_
     )
-    assert summary["options"]["clusters"] == 3 and summary["versions"]["deccs"] == __version__
+    assert summary["options"]["clusters"] == "3" and summary["versions"]["deccs"] == __version__
     assert b"<html" in (run / "report.html").read_bytes()[:500]
 
     rounds = [json.loads(line) for line in (run / "rounds.jsonl").read_text().splitlines()]
@@ -199,7 +199,7 @@ def test_results_are_replaced_only_when_asked(run, place, tmp_path):
         assert deccs(*options, out, *overwrite) == (0, "", "")
     assert sorted(path.name for path in out.iterdir()) == sorted((*EVERYTHING, "mine.txt"))
     assert (
-        json.loads((out / "summary.json").read_text())["options"]["clusters"] == 2
+        json.loads((out / "summary.json").read_text())["options"]["clusters"] == "2"
     )  # the command line wins
 
 
@@ -239,8 +239,12 @@ def test_bad_input_is_exit_code_2_and_leaves_nothing(place, tmp_path, words, tol
         ("c.toml", "clustres = 3", "Did you mean 'clusters'?"),
         ("c.toml", "clusters = ", "cannot be read"),
         ("c.json", "[1]", "list"),
-        ("c.toml", "clusters = 'three'", "clusters must be a whole number, got 'three'"),
-        ("c.toml", "clusters = true", "clusters must be a whole number, got True"),
+        (
+            "c.toml",
+            "clusters = 'three'",
+            "--clusters must be a whole number, a range such as 3-20, or auto; got 'three'",
+        ),
+        ("c.toml", "clusters = true", "clusters must be a whole number or a text, got True"),
         ("c.toml", "columns = [1]", "columns must be a list of names, got [1]"),
         ("c.toml", "settings = 3", "settings must be a table"),
         ("c.toml", "overwrite = true", "no option 'overwrite'"),

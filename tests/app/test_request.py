@@ -82,12 +82,12 @@ def test_defaults_then_config_then_command_line(tmp_path):
     )
     given = {"file": Path("x.csv"), "config": config, "seed": 7, "settings": ["rounds.tol=none"]}
     request = FitRequest.read(given)
-    assert (request.clusters, request.seed, request.members) == (5, 7, ("kmeans", "birch"))
+    assert (request.clusters, request.seed, request.members) == ("5", 7, ("kmeans", "birch"))
     assert request.missing == "error" and request.columns is None
     model = estimator_for(request)
     assert (model.n_clusters, model.random_state) == (5, 7)
     assert (model.rounds.tol, model.rounds.n_rounds) == (None, 4)
-    assert [name for name, _ in model.members] == ["kmeans", "birch"]
+    assert model.members == ["kmeans", "birch"]
     assert estimator_for(FitRequest(Path("x.csv"))).random_state == 0
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
+from deccs.base import Clusterer
 from deccs.counting.records import ClusterStability, Count, KCandidate
 from deccs.members.views import Components
 
@@ -82,5 +83,7 @@ def give_count(
     )
     model.labels_at = lambda k: model.labels_ if k == answer else partitions[k]
     if verdicts is not None:
-        model._stability = stability_of(verdicts)
+        # An estimator computes it when asked; a stand-in just has it.
+        name = "_stability" if isinstance(model, Clusterer) else "cluster_stability_"
+        setattr(model, name, stability_of(verdicts))
     return model

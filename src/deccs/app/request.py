@@ -186,8 +186,10 @@ def read_config(request: type[Request], path: Path) -> dict[str, Any]:
         if isinstance(words, Option) and words.numbers and type(value) is int:
             options[name] = value = str(value)
         if not fits(entries[name], value):
+            number = "a whole number or " if isinstance(words, Option) and words.numbers else ""
             raise RequestError(
-                f"The config file {path}: {name} must be {KINDS[entries[name].kind]}, got {value!r}."
+                f"The config file {path}: {name} must be {number}{KINDS[entries[name].kind]}, "
+                f"got {value!r}."
             )
         if entries[name].kind is tuple:
             options[name] = split_names(value) if isinstance(value, str) else tuple(value)

@@ -22,7 +22,7 @@ from deccs.counting.records import ClusterStability
 from deccs.counting.valleys import ties_between, valleys
 from deccs.data.sampling import draw_rows
 from deccs.data.source import RowSource
-from deccs.labels import NOISE, canonical
+from deccs.labels import NOISE
 from deccs.members.agreement import adjusted_rand
 from deccs.members.manifold import manifold_embedding
 from deccs.members.running import of_one_scale
@@ -57,44 +57,33 @@ def draw(source: RowSource, scaler: Any, labels: np.ndarray, root: int) -> Drawn
     return Drawn(components(scaled), labels[rows], seed_for(root, "stability"))
 
 
-def stability_of(drawn: Drawn, n_clusters: int) -> list[ClusterStability]:
-    """What is known of each cluster; noise is no cluster."""
+def stability_of(drawn: Drawn) -> list[ClusterStability]:
+    """What is known of each cluster: nothing of the only one, of noise and of a few stray rows."""
     known = drawn.labels != NOISE
     labels, points = drawn.labels[known], of_one_scale(drawn.points[known])
-    sizes = np.bincount(labels, minlength=n_clusters)
-    k = len(np.unique(labels))
-    if k < 2 or len(points) < 2 * LEAST_ROWS:
-        return [unknown(cluster, int(size)) for cluster, size in enumerate(sizes)]
-    here = Members(points, k, drawn.seed)
-    jaccard, agreement = here.stability(canonical(labels))
+    clusters, numbers = np.unique(labels, return_inverse=True)  # numbers have no gaps
+    k = len(clusters)
+    if k < 2:
+        return []
+    jaccard, agreement = Members(points, k, drawn.seed).stability(numbers)
     reference = reference_stability(points, k, drawn.seed)
-    depth = valleys(ties_between(points, spanning_tree(points)), canonical(labels))
-    order = list(
-        dict.fromkeys(labels.tolist())
-    )  # the cluster that each canonical number stands for
-    result = []
-    for cluster, size in enumerate(sizes.tolist()):
-        if size < LEAST_ROWS:
-            result.append(unknown(cluster, size))
-            continue
-        place = order.index(cluster)
-        result.append(
-            ClusterStability(
-                cluster,
-                size,
-                float(jaccard[place]),
-                reference,
-                float(agreement[place]),
-                float(depth[place]),
-                verdict(float(jaccard[place]), reference, float(depth[place])),
-            )
+    depth = valleys(ties_between(points, spanning_tree(points)), numbers)
+    sizes = np.bincount(numbers)
+    return [
+        ClusterStability(
+            cluster=int(cluster),
+            size=int(size),
+            jaccard=float(similarity),
+            reference=reference,
+            agreement=float(by_members),
+            separation=float(valley),
+            verdict=verdict(float(similarity), reference, float(valley)),
         )
-    return result
-
-
-def unknown(cluster: int, size: int) -> ClusterStability:
-    """Of a cluster that is too small to be drawn again, or the only one."""
-    return ClusterStability(cluster, size, np.nan, np.nan, np.nan, np.nan, "unknown")
+        for cluster, size, similarity, by_members, valley in zip(
+            clusters, sizes, jaccard, agreement, depth, strict=True
+        )
+        if size >= LEAST_ROWS
+    ]
 
 
 def verdict(jaccard: float, reference: float, depth: float) -> str:
