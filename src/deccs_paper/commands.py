@@ -245,6 +245,9 @@ def how_many(
     ] = Path("results/how-many.jsonl"),
     page: PoolPage = None,
     again: PoolAgain = False,
+    learn: Annotated[
+        bool, typer.Option("--learn", help="Learn the weights of our rule from the records.")
+    ] = False,
 ) -> None:
     """Compare rules for the number of clusters over folders of labeled data sets.
 
@@ -265,6 +268,7 @@ def how_many(
         out=out,
         page=page,
         again=again,
+        learn=learn,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from deccs.app.output import UNEXPECTED, Output, errors_as_messages
 from deccs.app.request import split_names
 from deccs_paper.how_many import no_clusters
+from deccs_paper.how_many.learning import learned_text
 from deccs_paper.how_many.rules import FIT, RULES
 from deccs_paper.how_many.runs import EXPERIMENT, RuleRun
 from deccs_paper.how_many.tables import PAGE, page_text, terminal_tables
@@ -29,10 +30,14 @@ def command(
     out: Path,
     page: Path | None,
     again: bool,
+    learn: bool = False,
 ) -> None:
     """What ``deccs how-many`` does."""
     output = Output()
     with errors_as_messages(output):
+        if learn:
+            output.result({}, learned_text(out))
+            return
         wanted = wanted_rules(rules, without_clusters=without_clusters, fits=fits)
         files: list[DataSet] = [file for folder in folders for file in read_pool(folder)]
         failed = 0

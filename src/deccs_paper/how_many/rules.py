@@ -25,6 +25,7 @@ from sklearn.metrics import (
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import kneighbors_graph
 
+from deccs.counting.records import Count
 from deccs.labels import NOISE
 from deccs.members.manifold import manifold_embedding
 from deccs.seeds import seed_for
@@ -96,6 +97,7 @@ class Ranking:
     candidates: tuple[int, ...]
     clear: bool | None = None  # whether the rule is sure, if it says so
     labels: np.ndarray | None = None  # (n,) of a rule that clusters at the number it chose, too
+    count: Count | None = None  # all that our own rule knows
 
     @property
     def k(self) -> int:
@@ -420,7 +422,8 @@ def deccs(question: Question) -> Ranking:
     """Evidence from members of unlike kinds."""
     count = import_module("deccs").count_clusters(question.X, random_state=question.seed)
     others = (candidate.k for candidate in count.candidates)
-    return Ranking(tuple(dict.fromkeys((count.n_clusters, *others))), clear=bool(count.is_clear))
+    ranked = tuple(dict.fromkeys((count.n_clusters, *others)))
+    return Ranking(ranked, clear=bool(count.is_clear), count=count)
 
 
 @rule(FIT, most_rows=None, can_say_one=True, by_default=False)

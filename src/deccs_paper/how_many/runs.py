@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from deccs import scores
+from deccs.counting.records import Count
 from deccs.labels import NOISE
 from deccs_paper.how_many.measures import (
     is_near,
@@ -25,6 +26,7 @@ from deccs_paper.yardstick.runs import PoolRun
 
 EXPERIMENT = "how many"
 MOST_CANDIDATES = 10  # in a record
+CURVES = ("stability", "agreement", "valley", "split", "gap")
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class RuleRun(PoolRun):
         record["n_shown"] = min(len(y), self.rule.most_rows or len(y))
         if result.clear is not None:
             record["is_clear"] = result.clear
+        if result.count is not None:
+            record["evidence"] = evidence_of(result.count, y[order])
         if result.labels is not None:
             record["scores"] = label_scores(y[order], result.labels)
         return record
@@ -73,6 +77,19 @@ def measures_of(ranking: Ranking, truth: int) -> Record:
         "rank_truth": rank(candidates, truth, is_truth),
         "rank_right": rank(candidates, truth, is_right),
     }
+
+
+def evidence_of(count: Count, y: np.ndarray) -> Record:
+    """The curves that the weights of our rule are learned from, and how good each k would be.
+
+    ``nmi`` is that of the clustering of the sample for each k, with the classes y (n,) of all rows.
+    """
+    classes = y[count.sample]
+    known = classes != NOISE
+    nmi = [scores.nmi(classes[known], labels[known]) for labels in count.partitions]
+    curves = {name: count.curves[name].tolist() for name in CURVES if name in count.curves}
+    rounded = {name: [round(v, 4) for v in values] for name, values in curves.items()}
+    return {"k": count.ks.tolist(), **rounded, "nmi": [round(value, 4) for value in nmi]}
 
 
 def label_scores(y: np.ndarray, labels: np.ndarray) -> dict[str, float]:

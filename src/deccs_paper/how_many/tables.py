@@ -13,6 +13,7 @@ from rich.console import Group
 from deccs_paper import records
 from deccs_paper.blocks import Block
 from deccs_paper.how_many import no_clusters
+from deccs_paper.how_many.learning import left_out
 from deccs_paper.how_many.measures import among_first
 from deccs_paper.how_many.rules import DECCS, FIT, RULES
 from deccs_paper.how_many.runs import EXPERIMENT
@@ -280,7 +281,7 @@ def sections(path: Path, *, wide: bool) -> list[Section]:
     of_paper = [record for record in made if record["dataset"] in PAPER]
     of_pool = [record for record in made if record["dataset"] not in PAPER]
     return [
-        *by_rule("The pool", of_pool),
+        *by_rule("The pool", [*of_pool, *left_out(of_pool)]),
         *by_rule("The paper's data sets", of_paper),
         *without_clusters(succeeded(known, no_clusters.EXPERIMENT), of_pool),
         *fits(made, told),
