@@ -65,12 +65,14 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
 
     Parameters
     ----------
-    n_clusters : int or None, default=8
-        Number of clusters of the result and of the default members. None takes the number most
+    n_clusters : int, "auto", a range or None, default=8
+        Number of clusters of the result and of the default members. "auto" finds it, and may find a
+        single cluster; "3-20" or ``range(3, 21)`` limit the search. None takes the number most
         members have; it needs ``members``.
     members : list of (name, clusterer) pairs or (name, clusterer, view) triples, default=None
         A member is any object with ``fit_predict`` (any number of clusters, noise label -1 allowed),
-        or an array of existing labels. It clusters the embedding in every round, or once the view
+        or an array of existing labels; a name alone, such as "hdbscan", is one of those that
+        ``deccs info`` lists. It clusters the embedding in every round, or once the view
         "raw" (the scaled data, 50 principal components at most) or "manifold" (a manifold embedding
         of it). None: k-means, spectral clustering, agglomerative clustering and a Gaussian mixture
         on the embedding; see ``views`` for more.
@@ -120,6 +122,11 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     scaler_ : what was learned about the columns' scale
     pretraining_search_ : settings tried and their errors, None without ``pretraining.grid``
     n_clusters_ : int
+    count_ : Count, all that is known about their number after a fit with n_clusters="auto"; its parts
+        are ``k_candidates_`` (ranked, with reasons) and ``k_curves_``. ``labels_at(k)`` and
+        ``predict_at(X, k)`` give every other number tried
+    cluster_stability_ : list of ClusterStability, whether each cluster is found again when rows are
+        left out; computed when it is first asked for
     n_iter_ : rounds run, round 0 included
 
     Examples

@@ -42,7 +42,7 @@ class ConsensusClustering(Clusterer):
 
     Parameters
     ----------
-    n_clusters : int or None, default=8
+    n_clusters : int, "auto", a range or None, default=8
     members : list of (name, clusterer) pairs or None
         As for :class:`deccs.DECCS`.
     function : str or callable, default="lwea"

@@ -204,7 +204,7 @@ class RandomProjectionEM(RandomProjections):
 
     Parameters
     ----------
-    n_clusters : int, default=8
+    n_clusters : int, "auto" or a range such as "3-20", default=8
         Clusters of the result, and components of every mixture.
     n_projections : int, default=30
     n_components : int or "auto"
@@ -265,7 +265,7 @@ class RandomProjectionFCM(RandomProjections):
 
     Parameters
     ----------
-    n_clusters : int, default=8
+    n_clusters : int, "auto" or a range such as "3-20", default=8
         Clusters of the result and of every projection.
     version : "concatenate" or "average"
         The first is linear in the size of the sample, and no worse on PENDIGITS and USPS.

@@ -137,7 +137,7 @@ def one_cluster(signs: Signs) -> KCandidate:
         f"valleys between clusters are no deeper ({signs.depth:.2f}) than in data without clusters "
         f"({signs.reference_depth:.2f})",
         "the graph of nearest neighbors does not fall apart",
-        "several normal clouds fit no better than one",
+        "several normal clouds fit hardly better than one",
     )
     return KCandidate(1, 0.0, reasons)
 

@@ -102,16 +102,16 @@ class Evidence:
 
 
 def numbers_to_try(n_rows: int, low: int = 2, high: int | None = None) -> list[int]:
-    """All numbers up to 20, then in steps of 8 %; up to n / 8, 10 at least and 120 at most.
+    """All numbers up to 20, then in steps of 10 %; up to n / 8, 10 at least and 120 at most.
 
     >>> numbers_to_try(60), numbers_to_try(1_000, 18, 30)
-    ([2, 3, 4, 5, 6, 7, 8, 9, 10], [18, 19, 20, 22, 24, 26, 29, 30])
+    ([2, 3, 4, 5, 6, 7, 8, 9, 10], [18, 19, 20, 22, 25, 28, 30])
     """
     if high is None:
         high = max(low, min(max(10, n_rows // 8), 120, n_rows // 2))
     numbers = [max(low, 2)]
     while numbers[-1] < high:
-        step = 1 if numbers[-1] < 20 else math.ceil(0.08 * numbers[-1])
+        step = 1 if numbers[-1] < 20 else math.ceil(0.1 * numbers[-1])
         numbers.append(min(numbers[-1] + step, high))
     return numbers
 

@@ -4,8 +4,8 @@ Three signs of clusters, each of which data without clusters hardly ever shows:
 
 - valleys: they are deeper than in one normal cloud and in one filled box with the same spread;
 - parts: the graph of the nearest neighbors falls apart into large parts;
-- mixture: after every column has been made normal by itself, several normal clouds fit the rows
-  clearly better than one. Skewed columns alone do not count, since their skew is gone by then.
+- mixture: several normal clouds fit the rows better than one, by more than they fit rows whose
+  columns were permuted. So skewed columns alone do not count; heavy tails that columns share do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import norm, rankdata
 from sklearn.mixture import GaussianMixture
 
 from deccs.counting.panel import MOST_MIXED, by_genie, by_kmeans, by_mixture, by_ward
@@ -30,9 +29,7 @@ NUMBERS = (2, 3, 4, 5, 6, 8, 10)
 N_REFERENCES = 2  # of each kind
 MARGIN = 0.05  # what the valleys must be deeper than in any of the references
 LARGE = 0.1  # of the rows: a part that is smaller may be a few stray rows
-LEAST_GAIN = (
-    0.15  # of a mixture's BIC over that of one cloud, for each row; noise of 400 rows has 0
-)
+LEAST_GAIN = 0.15  # of a mixture over one cloud, beyond that of permuted columns; noise has 0
 MOST_CLOUDS = 5
 N_COMPONENTS = 5  # the mixture sees: with more columns it would need more rows
 
@@ -44,7 +41,7 @@ class Signs:
     depth: float  # of the valleys
     reference_depth: float  # the deepest of all references
     n_parts: int  # large parts of the neighbor graph
-    gain: float  # of a mixture over one cloud, for each row
+    gain: float  # of a mixture over one cloud, for each row, less that of permuted columns
 
     @property
     def of_clusters(self) -> bool:
@@ -59,11 +56,13 @@ def signs_of(raw: np.ndarray, scaled: np.ndarray, seed: int) -> Signs:
     drawn = np.sort(rng.permutation(len(raw))[:MOST_ROWS])
     rows = raw[drawn]
     references = [make(rows, rng) for _ in range(N_REFERENCES) for make in (one_cloud, one_box)]
+    permuted = [columns_permuted(scaled[drawn], rng) for _ in range(N_REFERENCES)]
+    gains = [mixture_gain(each, seed) for each in permuted]
     return Signs(
         depth=deepest_valley(rows, seed),
         reference_depth=max(deepest_valley(each, seed) for each in references),
         n_parts=large_parts(scaled[drawn]),
-        gain=mixture_gain(normal_scores(scaled[drawn]), seed),
+        gain=mixture_gain(scaled[drawn], seed) - max(gains),
     )
 
 
@@ -108,21 +107,13 @@ def large_parts(X: np.ndarray) -> int:
     return int((np.bincount(part) >= LARGE * len(X)).sum())
 
 
-def normal_scores(X: np.ndarray) -> np.ndarray:
-    """Each column that varies, as a normal distribution has it at the same ranks: (n, d).
-
-    >>> normal_scores(np.array([[1.0, 7], [100, 7]])).round(2)
-    array([[-0.67],
-           [ 0.67]])
-    """
-    varies = np.ptp(X, axis=0) > 0
-    return np.asarray(norm.ppf((rankdata(X[:, varies], axis=0) - 0.5) / len(X)))
+def columns_permuted(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Each column in an order of its own: (n, d). What columns say together is gone."""
+    return np.stack([rng.permutation(column) for column in X.T], axis=1)
 
 
 def mixture_gain(X: np.ndarray, seed: int) -> float:
     """How much lower the BIC of a mixture is than that of one normal cloud, for each row; 0 at least."""
-    if not X.shape[1]:
-        return 0.0
     components = of_one_scale(principal_components(X)[0][:, :N_COMPONENTS])
     scores = []
     for k in range(1, min(MOST_CLOUDS, len(X) // 3) + 1):

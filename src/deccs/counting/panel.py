@@ -17,9 +17,8 @@ from deccs.members.spanning_tree import SpanningTree, parts_of, spanning_tree
 from deccs.members.spectral import DIFFUSION, of_length_one
 from deccs.seeds import reproducible_threads
 
-MOST_CAREFUL = (
-    20  # clusters up to which mixture and spectral clustering run: their cost grows with k
-)
+# All members run up to so many clusters, with several starts: their cost grows with k.
+MOST_CAREFUL = 15
 MOST_MIXED = 20  # columns up to which a mixture has enough rows for its covariances
 N_INIT = 3  # starts of k-means; its stability would show if they were too few
 
@@ -39,9 +38,13 @@ def tree_cuts(merges: np.ndarray, ks: Sequence[int]) -> list[np.ndarray]:
 def by_kmeans(
     Z: np.ndarray, ks: Sequence[int], seed: int, n_init: int = N_INIT
 ) -> list[np.ndarray]:
+    labels = []
     with reproducible_threads():
-        fits = (KMeans(k, n_init=n_init, random_state=seed).fit_predict(Z) for k in ks)
-        return [canonical(labels.astype(np.int64)) for labels in fits]
+        for k in ks:
+            starts = n_init if k <= MOST_CAREFUL else 1  # a start costs more, and matters less
+            kmeans = KMeans(k, n_init=starts, random_state=seed)
+            labels.append(canonical(kmeans.fit_predict(Z).astype(np.int64)))
+    return labels
 
 
 def by_ward(Z: np.ndarray, ks: Sequence[int]) -> list[np.ndarray]:

@@ -255,7 +255,7 @@ class AGAE(EnsembleEmbedding, TrainedEmbedder, method="AGAE"):
 
     Parameters
     ----------
-    n_clusters : int, default=8
+    n_clusters : int, "auto" or a range such as "3-20", default=8
     n_partitions : int, default=50
         Base partitions. Their numbers of clusters are drawn from n_clusters to 2 sqrt(n_points):
         small clusters tell which points are near, large ones which are not too far.

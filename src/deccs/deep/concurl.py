@@ -143,7 +143,7 @@ class ConCURL(TrainedMethod, method="ConCURL"):
 
     Parameters
     ----------
-    n_clusters : int, default=8
+    n_clusters : int, "auto" or a range such as "3-20", default=8
     image_shape : "auto", (height, width) or (channels, height, width)
         Of the image in each row of the table, channel by channel and line by line. "auto": square and gray,
         or of height 1 (with a warning) if the number of columns is not a square.

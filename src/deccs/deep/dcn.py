@@ -48,7 +48,7 @@ class DCN(AutoencoderMethod, method="DCN"):
 
     Parameters
     ----------
-    n_clusters : int, default=8
+    n_clusters : int, "auto" or a range such as "3-20", default=8
     lambda_cluster : float, default=0.1
         Weight of half the squared distance to the center, against the mean squared error over columns.
     n_steps, learning_rate, batch_size, network, pretraining, scale, device, random_state, verbose, ...

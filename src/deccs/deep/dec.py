@@ -50,7 +50,7 @@ class DEC(AutoencoderMethod, method="DEC"):
 
     Parameters
     ----------
-    n_clusters : int, default=8
+    n_clusters : int, "auto" or a range such as "3-20", default=8
     n_steps : int or "auto"
         The most there can be. "auto": 30 passes over the data, at least 1,000 and at most 4,000 steps.
     tol : float, default=0.001

@@ -232,7 +232,7 @@ class DeepECT(AutoencoderMethod, method="DeepECT"):
 
     Parameters
     ----------
-    n_clusters : int, default=8
+    n_clusters : int, "auto" or a range such as "3-20", default=8
     max_leaves : int or "auto"
         The number of leaves at which the tree stops growing. "auto": twice ``n_clusters``, as the authors use.
     split_interval : int or "auto"

@@ -90,7 +90,7 @@ class IEC(EnsembleEmbedding, method="IEC"):
 
     Parameters
     ----------
-    n_clusters : int, default=8
+    n_clusters : int, "auto" or a range such as "3-20", default=8
     n_partitions : int, default=100
         Base partitions. Their numbers of clusters are drawn from n_clusters to twice that. Memory
         and time of the closed form grow with the square and the cube of the number of all clusters,

@@ -57,7 +57,7 @@ class AutoencoderClustering(DeepClustering, AutoencoderEmbedder, method="AE+k-me
 
     Parameters
     ----------
-    n_clusters : int, default=8
+    n_clusters : int, "auto" or a range such as "3-20", default=8
         Of k-means. A ``clusterer`` has its own number.
     clusterer : object with ``fit_predict``, default=None
         It clusters the embedding. None: k-means, the best of 20 starts.

@@ -233,7 +233,7 @@ class SpectralNet(AutoencoderMethod, method="SpectralNet"):
 
     Parameters
     ----------
-    n_clusters : int, default=8
+    n_clusters : int, "auto" or a range such as "3-20", default=8
         Also the number of outputs.
     n_neighbors : int, default=20
         Neighbors of a point in the graph.

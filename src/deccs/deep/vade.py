@@ -170,7 +170,7 @@ class VaDE(AutoencoderMethod, method="VaDE"):
 
     Parameters
     ----------
-    n_clusters : int, default=8
+    n_clusters : int, "auto" or a range such as "3-20", default=8
     output_variance : float or "auto"
         Variance of the noise around the decoder's output, per column of the scaled data. The larger it is, the
         more the mixture counts against the reconstruction. "auto": see :func:`deccs.rules.default_output_variance`.
