@@ -1,5 +1,7 @@
 """Members for every k: cuts of trees, eigenvectors, and what a panel holds."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -71,7 +73,7 @@ def test_genies_cuts_are_those_of_genie_for_each_k(X):
 def test_cuts_are_nested_over_k(X, cuts):
     found = cuts(X, list(range(1, 20)))
     assert [len(np.unique(labels)) for labels in found] == list(range(1, 20))
-    for coarse, fine in zip(found, found[1:], strict=False):
+    for coarse, fine in pairwise(found):
         assert is_nested(coarse, fine)
     assert not is_nested(found[4], np.arange(len(X)) % 7)  # the check can fail
 
