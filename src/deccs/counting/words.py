@@ -23,7 +23,8 @@ MEANINGS = {
     "agreement": "how well members that work differently agree (ARI)",
     "stability": "how well clusterings of parts of the data agree (ARI)",
     "valley": "how deep the valleys between clusters are",
-    "split": "whether a cluster would itself split: low is good",
+    "split": "the valleys of a finer clustering: low is good",
+    "gap": "how far the eigenvalues of the neighbor graph drop behind it",
     "support": "share of all evidence: what the numbers are ranked by",
 }
 

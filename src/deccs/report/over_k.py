@@ -101,8 +101,10 @@ def how_many(result: Result) -> str:
         chart(count, name, values, reference)
         for name, values, reference in with_references(count.curves)
     )
+    has_references = any(reference is not None for *_, reference in with_references(count.curves))
+    dashed = "Dashed: the same for data without clusters. " if has_references else ""
     note = (
-        "Each curve over the number of clusters. Dashed: the same for data without clusters. "
+        f"Each curve over the number of clusters. {dashed}"
         "The line marks the answer, dotted lines the next candidates."
     )
     return section(
