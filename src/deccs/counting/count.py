@@ -86,20 +86,24 @@ def count_clusters_of(
     components = fit_components(scaled, seed_for(root, "count"))
     points = components(scaled)  # (n_sample, n_components)
     low, high = bounds
-    if len(np.unique(points, axis=0)) < max(LEAST_COUNTED, 2 * (low + 1)):
-        return too_few(points, rows, components, low)
+    n_distinct = len(np.unique(points, axis=0))
+    if n_distinct < max(LEAST_COUNTED, 2 * (low + 1)):
+        reason = f"only {n_distinct} distinct rows: too few to tell"
+        return without_evidence(points, rows, components, low, reason)
+    if high == 1:
+        return without_evidence(points, rows, components, low, "no other number was allowed")
     sample = Sample(scaled, of_one_scale(points), seed_for(root, "count"))
     # Numbers beyond the highest one show whether its clusters would split.
     most = None if high is None else min(len(rows) // 2, int(1.25 * high) + 3)
     ks = numbers_to_try(len(rows), high=most if most is None else max(most, 2))
     if high is not None:
-        ks = sorted({*ks, *(k for k in range(max(low, 2), high + 1) if k <= min(20, max(ks)))})
+        ks = sorted(
+            {*ks, *(k for k in (low, high) if 2 <= k <= max(ks))}
+        )  # steps may leave them out
     evidence = evidence_for(
         sample, ks, lambda done, total: listeners.tell("on_progress", Progress(STAGE, done, total))
     )
     allowed = np.array([low <= k and (high is None or k <= high) for k in ks])
-    if not allowed.any():
-        return too_few(points, rows, components, low)
     support = support_of(terms_of(evidence), allowed)
     signs = signs_of(sample.raw, scaled, sample.seed) if low <= 1 else None
     partitions, sources = best_partitions(sample, evidence.panel)
@@ -142,10 +146,10 @@ def one_cluster(signs: Signs) -> KCandidate:
     return KCandidate(1, 0.0, reasons)
 
 
-def too_few(points: np.ndarray, rows: np.ndarray, components: Any, low: int) -> Count:
-    """What is said of rows that are nearly all the same, or very few."""
-    reason = f"only {len(np.unique(points, axis=0))} distinct rows: too few to tell"
-    k = max(low, 1)
+def without_evidence(
+    points: np.ndarray, rows: np.ndarray, components: Any, k: int, reason: str
+) -> Count:
+    """What is said where there is nothing to look for, such as of a few rows."""
     empty = np.zeros(0)
     return Count(
         n_clusters=k,
