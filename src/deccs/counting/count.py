@@ -97,9 +97,8 @@ def count_clusters_of(
     most = None if high is None else min(len(rows) // 2, int(1.25 * high) + 3)
     ks = numbers_to_try(len(rows), high=most if most is None else max(most, 2))
     if high is not None:
-        ks = sorted(
-            {*ks, *(k for k in (low, high) if 2 <= k <= max(ks))}
-        )  # steps may leave them out
+        # Steps may leave out the ends.
+        ks = sorted({*ks, *(k for k in (low, high) if 2 <= k <= max(ks))})
     evidence = evidence_for(
         sample, ks, lambda done, total: listeners.tell("on_progress", Progress(STAGE, done, total))
     )
