@@ -268,7 +268,12 @@ class DeepECT(AutoencoderMethod, method="DeepECT"):
     lambda_cluster: Annotated[float, number(at_least=0)] = 5.0
 
     def predict_at(self, X: Any, k: int) -> np.ndarray:
-        """Labels for any number of clusters up to the number of leaves; those of n are nested in those of n - 1."""
+        """Labels for any number of clusters up to the number of leaves; those of n are nested in those of n - 1.
+
+        After a fit with n_clusters="auto" they are those of :meth:`labels_at`.
+        """
+        if hasattr(self, "count_"):
+            return super().predict_at(X, k)
         blocks = self._embedded(self._checked(X))
         return np.concatenate([self.tree_.labels(Z, k) for Z in blocks])
 
