@@ -23,7 +23,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from deccs.counting.panel import (
-    Eigenpairs,
     Panel,
     by_kmeans,
     by_ward,
@@ -111,8 +110,7 @@ def numbers_to_try(n_rows: int, low: int = 2, high: int | None = None) -> list[i
         high = max(low, min(max(10, n_rows // 8), 120, n_rows // 2))
     numbers = [max(low, 2)]
     while numbers[-1] < high:
-        step = 1 if numbers[-1] < 20 else math.ceil(0.1 * numbers[-1])
-        numbers.append(min(numbers[-1] + step, high))
+        numbers.append(min(numbers[-1] + next_step(numbers[-1]), high))
     return numbers
 
 
@@ -146,7 +144,7 @@ def evidence_for(
         agreement,
         valley,
         of_finer(valley, ks),
-        local_gap(eigenpairs, ks),
+        local_gap(eigenpairs.values, ks),
         panel,
     )
 
@@ -161,8 +159,8 @@ def found_again(sample: Sample, panel: Panel, number: int) -> tuple[list[float],
         sample.scaled[rows], sample.n_dimensions, seed, n_steps=RESAMPLE_STEPS
     )
     remade = of_one_scale(layout)
-    kmeans, ward = by_kmeans(remade, ks, seed, n_init=1), by_ward(remade, ks)
-    same_layout = by_kmeans(sample.manifold[rows], ks, seed, n_init=1)
+    kmeans, ward = by_kmeans(remade, ks, seed, n_init=2), by_ward(remade, ks)
+    same_layout = by_kmeans(sample.manifold[rows], ks, seed, n_init=2)
     first_kmeans = [labels[rows] for labels in panel.by("manifold kmeans")]
     first_ward = [labels[rows] for labels in panel.by("manifold ward")]
     stable = [
@@ -191,13 +189,27 @@ def of_finer(curve: np.ndarray, ks: Sequence[int]) -> np.ndarray:
     return curve[np.searchsorted(ks, finer)]
 
 
-def local_gap(eigenpairs: Eigenpairs, ks: Sequence[int]) -> np.ndarray:
-    """How far the eigenvalue behind the k-th lies below those behind numbers around k: (n_ks,)."""
-    values = eigenpairs.values
-    behind = values[np.minimum(ks, len(values) - 1)]  # (n_ks,) the (k + 1)-th largest
-    places = range(len(behind))
-    mean = [behind[max(0, i - AROUND) : i + AROUND + 1].mean() for i in places]
-    return np.array(mean) - behind
+def local_gap(values: np.ndarray, ks: Sequence[int]) -> np.ndarray:
+    """How far the eigenvalue behind the k-th lies below those behind numbers around k: (n_ks,).
+
+    ``values`` are (n_values,), the largest first. Two numbers to either side count; beyond the last
+    k, numbers go on in the same steps.
+
+    >>> local_gap(np.array([1.0, 1, 0.5, 0.5, 0.5, 0.4, 0.4, 0.4]), [2, 3, 4]).round(2)
+    array([ 0.2 ,  0.08, -0.04])
+    """
+    wider = [ks[0] - 2, ks[0] - 1, *ks]
+    for _ in range(AROUND):
+        wider.append(wider[-1] + next_step(wider[-1]))
+    behind = values[np.minimum(wider, len(values) - 1)]  # the (k + 1)-th largest
+    width = 2 * AROUND + 1
+    means = np.convolve(behind, np.full(width, 1 / width), "valid")  # (n_ks,)
+    return np.asarray(means - behind[AROUND:-AROUND])
+
+
+def next_step(k: int) -> int:
+    """1 up to 20, then 10 %."""
+    return 1 if k < 20 else math.ceil(0.1 * k)
 
 
 def best_partitions(sample: Sample, panel: Panel) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -27,7 +27,7 @@ from deccs.seeds import reproducible_threads, seed_for
 MOST_ROWS = 500  # enough to see valleys, and quick to make again
 NUMBERS = (2, 3, 4, 5, 6, 8, 10)
 N_REFERENCES = 2  # of each kind
-MARGIN = 0.05  # what the valleys must be deeper than in any of the references
+MARGIN = 0.2  # what the valleys must be deeper than in any of the references
 LARGE = 0.1  # of the rows: a part that is smaller may be a few stray rows
 LEAST_GAIN = 0.15  # of a mixture over one cloud, beyond that of permuted columns; noise has 0
 MOST_CLOUDS = 5
