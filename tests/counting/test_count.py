@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from deccs import count_clusters
 from deccs.counting import count as module
 from deccs.counting.rule import CLEAR
+from deccs.counting.words import sentence
 from deccs.scores import ari
 from tests.helpers.quick_count import quick_counts
 
@@ -151,7 +152,7 @@ def test_ranges_of_a_single_number(three):
     assert two.n_clusters == 2 and list(two.ks) == [2] and two.candidates[0].support == 1
     one = count_clusters(three.X, "1-1", random_state=0)
     assert one.n_clusters == 1 and len(one.ks) == 0
-    assert one.candidates[0].reasons == ("no other number was allowed",)
+    assert sentence(one) == "One cluster: no other number was allowed."
 
 
 def test_narrow_ranges_between_the_steps_are_tried():
@@ -201,6 +202,8 @@ def test_too_few_distinct_rows_are_no_error_and_said(X, n_distinct):
     (candidate,) = count.candidates
     assert candidate.reasons == (f"only {n_distinct} distinct rows: too few to tell",)
     assert not count.sample_labels(1).any()
+    expected = f"One cluster: only {n_distinct} distinct rows: too few to tell."
+    assert sentence(count) == expected  # and nothing of a reference, to which it was not compared
 
 
 def test_too_few_distinct_rows_keep_to_the_range():
@@ -210,6 +213,14 @@ def test_too_few_distinct_rows_keep_to_the_range():
 def test_rows_with_copies(three):
     X = np.concatenate([three.X, three.X[:30], three.X[:10]])
     assert count_clusters(X, random_state=0).n_clusters == 3
+
+
+def test_there_are_no_more_clusters_than_distinct_rows():
+    X = np.repeat(np.random.default_rng(0).normal(size=(9, 3)), 20, axis=0)  # 22 would be tried
+    count = count_clusters(X, random_state=0)
+    assert list(count.ks) == list(range(2, 10)) and count.n_clusters <= 9
+    for k in count.ks:
+        assert_array_equal(np.unique(count.sample_labels(k)), np.arange(k))
 
 
 def test_constant_columns_and_fewer_rows_than_columns():

@@ -99,6 +99,7 @@ def count_clusters_of(
     if high is not None:
         # Steps may leave out the ends.
         ks = sorted({*ks, *(k for k in (low, high) if 2 <= k <= max(ks))})
+    ks = [k for k in ks if k <= n_distinct]  # copies of a row are no more than one cluster
     evidence = evidence_for(
         sample, ks, lambda done, total: listeners.tell("on_progress", Progress(STAGE, done, total))
     )

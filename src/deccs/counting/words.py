@@ -38,6 +38,8 @@ def sentence(count: Count, labels: np.ndarray | None = None) -> str:
     ``labels`` (n_sample,) are those of the fitted model for the sample: clusters are named by their
     numbers. See ``tests/counting/test_words.py`` for one sentence of each kind.
     """
+    if count.n_clusters == 1 and not len(count.ks):  # no other number was tried
+        return f"One cluster: {count.candidates[0].reasons[0]}."
     if count.n_clusters == 1:
         return (
             "No clusters: the data looks like one group. "
