@@ -17,7 +17,6 @@ from deccs.counting.evidence import (
     of_finer,
     scaled_rows,
 )
-from deccs.counting.panel import Eigenpairs
 from deccs.counting.valleys import DEEPEST, Ties
 from deccs.data.source import source_of
 from deccs.members.agreement import adjusted_rand
@@ -94,24 +93,27 @@ def test_a_finer_clustering_has_a_quarter_and_one_more():
 
 
 def test_the_gap_by_hand():
-    values = np.array([1.0, 0.9, 0.8, 0.2, 0.2, 0.2])
-    gap = local_gap(Eigenpairs(values, np.zeros((6, 6))), [2, 3, 4])
-    # behind 2, 3, 4 are 0.8, 0.2, 0.2: with two to either side the mean is always 0.4
-    assert_allclose(gap, [0.4 - 0.8, 0.4 - 0.2, 0.4 - 0.2], atol=1e-12)
+    gap = local_gap(np.array([1.0, 0.9, 0.8, 0.2, 0.2, 0.2]), [2, 3, 4])
+    # behind 2, 3, 4 are 0.8, 0.2, 0.2; the means of five around them are 0.62, 0.46, 0.32
+    assert_allclose(gap, [0.62 - 0.8, 0.46 - 0.2, 0.32 - 0.2], atol=1e-12)
 
 
-def test_the_gap_is_widest_where_the_eigenvalues_drop():
-    values = np.array([1.0] * 5 + [0.2] * 7)
-    gap = local_gap(Eigenpairs(values, np.zeros((12, 12))), list(range(2, 11)))
-    # behind 5: (1 + 1 + 0.2 + 0.2 + 0.2) / 5 - 0.2; behind 4: (1 + 1 + 1 + 0.2 + 0.2) / 5 - 1
-    assert_allclose(gap[[3, 2]], [0.32, -0.32], atol=1e-12)
-    assert gap.argmax() == 3
+@pytest.mark.parametrize("k", [2, 5, 9, 10])
+def test_the_gap_is_widest_where_the_eigenvalues_drop(k):
+    values = np.array([1.0] * k + [0.2] * 10)
+    gap = local_gap(values, list(range(2, 11)))
+    assert gap.argmax() == k - 2  # also at both ends of the range
+    assert gap[k - 2] == pytest.approx((1 + 1 + 0.2 + 0.2 + 0.2) / 5 - 0.2)
+
+
+def test_equal_eigenvalues_have_no_gap():
+    assert_allclose(local_gap(np.full(30, 0.7), numbers_to_try(160)), 0, atol=1e-12)
 
 
 def test_numbers_beyond_the_eigenvalues_have_the_last_one():
-    values = np.array([1.0, 0.5, 0.25])
-    gap = local_gap(Eigenpairs(values, np.zeros((3, 3))), [2, 9])
-    assert_array_equal(gap, [0, 0])
+    gap = local_gap(np.array([1.0, 0.5, 0.25]), [2, 9])
+    # (1 + 0.5 + 3 * 0.25) / 5 - 0.25 and (0.5 + 4 * 0.25) / 5 - 0.25
+    assert_allclose(gap, [0.2, 0.05], atol=1e-12)
 
 
 def test_the_deepest_partition_counts_by_its_mean():
