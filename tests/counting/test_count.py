@@ -66,7 +66,7 @@ def assert_same(first, second):
 # ---- the answer
 
 
-@pytest.mark.parametrize(("k", "n"), [(2, 40), (3, 30), (5, 40)])
+@pytest.mark.parametrize(("k", "n"), [(2, 40), (3, 30), (5, 25)])
 def test_clear_blobs_are_counted(k, n):
     data = blobs(k, n)
     count = count_clusters(data.X, random_state=0)
@@ -113,9 +113,9 @@ def test_parents_over_k(count3):
     assert_array_equal(count3.parents(6, 3), slow)
 
 
-@pytest.mark.parametrize("n", [60, 120])
-def test_one_gaussian_is_one_cluster(n):
-    count = count_clusters(np.random.default_rng(0).normal(size=(n, 4)), random_state=0)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_one_gaussian_is_one_cluster(seed):
+    count = count_clusters(np.random.default_rng(seed).normal(size=(70, 4)), random_state=0)
     assert count.n_clusters == count.candidates[0].k == 1 and count.is_clear
     assert any("no deeper" in reason for reason in count.candidates[0].reasons)
     assert 1 not in count.ks and count.candidates[1].k in count.ks
@@ -267,7 +267,7 @@ def test_a_data_frame_is_counted_as_an_array(count3, three):
 
 def test_sparse_rows_are_those_of_a_dense_array(three):
     X = np.where(np.abs(three.X) > 2, three.X, 0)
-    dense, sparse = (count_clusters(rows, random_state=0) for rows in (X, sp.csr_array(X)))
+    dense, sparse = (count_clusters(rows, "2-4", random_state=0) for rows in (X, sp.csr_array(X)))
     assert dense.n_clusters == sparse.n_clusters == 3
     assert_array_equal(dense.partitions, sparse.partitions)
 
