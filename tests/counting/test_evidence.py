@@ -213,6 +213,18 @@ def test_a_resample_leaves_out_a_fifth_of_the_rows(found, blobs3, monkeypatch):
     assert not np.array_equal(asked[0], asked[1])
 
 
+def test_members_of_different_kinds_must_agree(found, blobs3, monkeypatch):
+    def by_chance(Z, ks):
+        return [np.random.default_rng(k).integers(0, k, len(Z)) for k in ks]
+
+    stable, agree = module.found_again(sample_of(blobs3), found.panel, 0)
+    assert agree[KS.index(3)] == 1 and agree[-1] < 1
+    monkeypatch.setattr(module, "by_ward", by_chance)
+    with_nonsense = module.found_again(sample_of(blobs3), found.panel, 0)
+    assert with_nonsense[0] == stable  # of k-means with itself
+    assert with_nonsense[1][KS.index(3)] == pytest.approx(0.5, abs=0.1)  # the other half is chance
+
+
 def test_a_sample_of_rows_is_scaled_and_in_order():
     X = np.arange(20.0).reshape(10, 2)
     rows = np.array([1, 4, 9])

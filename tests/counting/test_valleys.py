@@ -6,6 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from deccs.counting.valleys import (
     DEEPEST,
+    N_NEAR,
+    N_TIES,
     SEPARATED,
     Ties,
     around,
@@ -87,6 +89,16 @@ def test_ties_connect_all_points_once():
     assert (ends[:, 0] < ends[:, 1]).all() and len(np.unique(ends, axis=0)) == len(ends)
     tree = np.sort(spanning_tree(X).edges, axis=1)
     assert {tuple(edge) for edge in tree.tolist()} <= {tuple(edge) for edge in ends.tolist()}
+
+
+def test_the_density_is_that_half_way_between_two_points():
+    X, _ = two_blobs(5, n=20)
+    ties = ties_of(X)
+    distances = np.linalg.norm(X[:, None] - X, axis=2)
+    dimension = intrinsic_dimension(np.sort(distances, axis=1)[:, 1 : N_TIES + 1])
+    for (a, b), log_density in zip(ties.ends, ties.log_density, strict=True):
+        radius = np.sort(np.linalg.norm(X - (X[a] + X[b]) / 2, axis=1))[N_NEAR - 1]
+        assert log_density == pytest.approx(-min(dimension, 2) * np.log(radius))
 
 
 def test_copies_are_not_infinitely_dense():
