@@ -192,19 +192,18 @@ def of_finer(curve: np.ndarray, ks: Sequence[int]) -> np.ndarray:
 def local_gap(values: np.ndarray, ks: Sequence[int]) -> np.ndarray:
     """How far the eigenvalue behind the k-th lies below those behind numbers around k: (n_ks,).
 
-    ``values`` are (n_values,), the largest first. Two numbers to either side count; beyond the last
-    k, numbers go on in the same steps.
+    ``values`` are (n_values,), the largest first. Up to two numbers to either side count: the first
+    k has none below it, and beyond the last k numbers go on in the same steps.
 
-    >>> local_gap(np.array([1.0, 1, 0.5, 0.5, 0.5, 0.4, 0.4, 0.4]), [2, 3, 4]).round(2)
-    array([ 0.2 ,  0.08, -0.04])
+    >>> local_gap(np.array([1.0, 1, 0.5, 0.5, 0.5, 0.4, 0.4, 0.4]), [2, 3, 4]).round(3)
+    array([ 0.   , -0.025, -0.04 ])
     """
-    wider = [ks[0] - 2, ks[0] - 1, *ks]
+    wider = list(ks)
     for _ in range(AROUND):
         wider.append(wider[-1] + next_step(wider[-1]))
     behind = values[np.minimum(wider, len(values) - 1)]  # the (k + 1)-th largest
-    width = 2 * AROUND + 1
-    means = np.convolve(behind, np.full(width, 1 / width), "valid")  # (n_ks,)
-    return np.asarray(means - behind[AROUND:-AROUND])
+    means = [behind[max(0, i - AROUND) : i + AROUND + 1].mean() for i in range(len(ks))]
+    return np.asarray(means - behind[: len(ks)])
 
 
 def next_step(k: int) -> int:

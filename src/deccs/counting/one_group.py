@@ -24,7 +24,7 @@ from deccs.members.spanning_tree import spanning_tree
 from deccs.members.views import NEAR
 from deccs.seeds import reproducible_threads, seed_for
 
-MOST_ROWS = 500  # enough to see valleys, and quick to make again
+MOST_ROWS = 1_000  # enough to see valleys of many clusters, and quick to make again
 NUMBERS = (2, 3, 4, 5, 6, 8, 10)
 N_REFERENCES = 2  # of each kind
 MARGIN = 0.2  # what the valleys must be deeper than in any of the references
