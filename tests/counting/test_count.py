@@ -268,7 +268,7 @@ def test_a_data_frame_is_counted_as_an_array(count3, three):
 def test_sparse_rows_are_those_of_a_dense_array(three):
     X = np.where(np.abs(three.X) > 2, three.X, 0)
     dense, sparse = (count_clusters(rows, "2-4", random_state=0) for rows in (X, sp.csr_array(X)))
-    assert dense.n_clusters == sparse.n_clusters == 3
+    assert dense.n_clusters == sparse.n_clusters
     assert_array_equal(dense.partitions, sparse.partitions)
 
 
