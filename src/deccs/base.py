@@ -103,7 +103,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         """Learn the clustering of X. ``y`` is ignored."""
         source = as_source(self, X, reset=True)
         check_parameters(self)
-        for name in ("count_", "_sample_places", "_stability"):  # of an earlier fit
+        for name in ("count_", "n_clusters_", "_sample_places", "_stability"):  # of an earlier fit
             self.__dict__.pop(name, None)
         check_bounds(self.n_clusters, source.shape[0])
         self._check(source.shape[0])
@@ -117,7 +117,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
                 fit.listeners.tell("on_answer", answer)
             self.labels_ = np.concatenate(labels)
             self._drawn = draw(fit.source, self.scaler_, self.labels_, fit.root)
-            if not hasattr(self, "n_clusters_") or hasattr(self, "count_"):
+            if not hasattr(self, "n_clusters_"):
                 self.n_clusters_ = max(int(self.labels_.max()) + 1, self.n_wanted or 1)
             fit.listeners.tell("on_fit_end", self)
         # Whoever opens a checkpoint removes it: one that was given as an object stays.

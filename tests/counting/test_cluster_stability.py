@@ -189,7 +189,6 @@ def test_it_is_computed_once_and_the_same_for_the_same_seed(monkeypatch):
     assert model.fit(X[:60]).__dict__.get("_stability") is None  # another fit, other clusters
 
 
-@pytest.mark.xfail(strict=True, reason="with_function copies the rows drawn for the first labels")
 def test_another_function_is_judged_by_its_own_labels():
     X = three_blobs()
     model = ConsensusClustering(3, members=["kmeans", "agglomerative"], random_state=0).fit(X)

@@ -24,6 +24,7 @@ from deccs.checks import (
 from deccs.clock import Clock
 from deccs.consensus.functions import FUNCTIONS
 from deccs.consensus.partitions import check_weights
+from deccs.counting.cluster_stability import draw
 from deccs.data.sampling import draw_rows
 from deccs.data.source import RowSource, SelectedRows, each_block
 from deccs.events import Progress
@@ -126,6 +127,8 @@ class ConsensusClustering(Clusterer):
         other._combine(self._root)
         clock.lap("combine")
         other.labels_ = np.concatenate([answer.labels for answer in other._answers(source)])
+        other.__dict__.pop("_stability", None)
+        other._drawn = draw(source, other.scaler_, other.labels_, other._root)
         clock.lap("carry")
         other.seconds_ = self.seconds_ | clock.laps
         return other

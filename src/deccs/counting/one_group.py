@@ -21,13 +21,14 @@ from deccs.counting.valleys import ties_between, valleys
 from deccs.members.neighbors import neighbor_graph
 from deccs.members.running import of_one_scale
 from deccs.members.spanning_tree import spanning_tree
-from deccs.members.views import NEAR
+from deccs.members.views import WIDE
 from deccs.seeds import reproducible_threads, seed_for
 
 MOST_ROWS = 1_000  # enough to see valleys of many clusters, and quick to make again
 NUMBERS = (2, 3, 4, 5, 6, 8, 10)
 N_REFERENCES = 2  # of each kind
 MARGIN = 0.2  # what the valleys must be deeper than in any of the references
+LEAST_EACH = 20  # rows of a cluster on average: fewer have valleys around them by chance
 LARGE = 0.1  # of the rows: a part that is smaller may be a few stray rows
 LEAST_GAIN = 0.15  # of a mixture over one cloud, beyond that of permuted columns; noise has 0
 MOST_CLOUDS = 5
@@ -71,7 +72,7 @@ def deepest_valley(raw: np.ndarray, seed: int) -> float:
     Z = of_one_scale(raw)
     tree = spanning_tree(Z)
     ties = ties_between(Z, tree)
-    ks = [k for k in NUMBERS if k <= len(Z) // 3]
+    ks = [k for k in NUMBERS if k <= max(2, len(Z) // LEAST_EACH)]
     partitions = [*by_kmeans(Z, ks, seed), *by_ward(Z, ks), *by_genie(tree, ks)]
     if Z.shape[1] <= MOST_MIXED:
         partitions += [labels for labels in by_mixture(Z, ks, seed) if labels is not None]
@@ -98,12 +99,12 @@ def principal_components(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def large_parts(X: np.ndarray) -> int:
-    """Connected parts of the graph of near neighbors with at least ``LARGE`` of the rows each.
+    """Connected parts of the graph of nearest neighbors with at least ``LARGE`` of the rows each.
 
     >>> large_parts(np.repeat([[0.0], [1.0]], 10, axis=0) + np.linspace(0, 0.1, 20)[:, None])
     2
     """
-    part = connected_components(neighbor_graph(X, NEAR), directed=False)[1]
+    part = connected_components(neighbor_graph(X, WIDE), directed=False)[1]
     return int((np.bincount(part) >= LARGE * len(X)).sum())
 
 

@@ -14,22 +14,21 @@ import numpy as np
 from deccs.counting.evidence import Evidence
 from deccs.counting.records import KCandidate
 
-WEIGHTS = {"few": 0.67, "stability": 6.2, "agreement": 6.3, "valley": 2.2, "gap": 59.0}
+WEIGHTS = {"few": 0.7, "stability": 6.0, "agreement": 6.2, "valley": 2.5, "gap": 68.0}
 SURE = 0.95  # stability and agreement beyond this are alike: the first split is often at 1
-DEEP = 2.0  # valleys deeper than this are alike
+WIDEST = 0.04  # gaps beyond this are alike: in small data eigenvalues fall in large steps
 CLEAR = 0.5  # the least support of an answer that stands out; three in four of them are right
 MOST_CANDIDATES = 10
 
 
 def terms_of(evidence: Evidence) -> dict[str, np.ndarray]:
     """What is weighed, (n_ks,) each: all else equal, fewer clusters are more likely."""
-    valley, split = (np.clip(curve, -DEEP, DEEP) for curve in (evidence.valley, evidence.split))
     return {
         "few": -np.log(evidence.ks),
         "stability": np.minimum(evidence.stability, SURE),
         "agreement": np.minimum(evidence.agreement, SURE),
-        "valley": valley - split,
-        "gap": evidence.gap,
+        "valley": evidence.valley - evidence.split,
+        "gap": np.clip(evidence.gap, -WIDEST, WIDEST),
     }
 
 

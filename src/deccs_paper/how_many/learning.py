@@ -66,6 +66,7 @@ def goodness(record: Record) -> np.ndarray:
 def learned(made: Sequence[Record]) -> dict[str, float]:
     """The weights under which good numbers have the most support."""
     deviation = np.concatenate([terms(record) for record in made]).std(axis=0)
+    deviation = np.where(deviation > 0, deviation, 1.0)  # of a term that is the same everywhere
     cases = [(terms(record) / deviation, goodness(record)) for record in made]
 
     def cost(weights: np.ndarray) -> tuple[float, np.ndarray]:
@@ -88,7 +89,8 @@ def left_out(made: Iterable[Record]) -> list[Record]:
     """Records of a further rule: ours with weights from all other data sets."""
     known = usable(made)
     result = []
-    for name in sorted({record["dataset"] for record in known}):
+    names = sorted({record["dataset"] for record in known})
+    for name in names if len(names) > 1 else []:
         weights = learned([record for record in known if record["dataset"] != name])
         for record in known:
             if record["dataset"] == name:

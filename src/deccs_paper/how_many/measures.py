@@ -9,7 +9,7 @@ FIRST = 3  # candidates that a user would look at
 
 
 def is_truth(k: int, truth: int) -> bool:
-    """Whether it is the truth; beyond 20, where rules try steps of 8 %, within 5 % of it.
+    """Whether it is the truth; beyond 20, where rules leave numbers out, within 5 % of it.
 
     >>> is_truth(20, 20), is_truth(19, 20), is_truth(96, 100), is_truth(94, 100)
     (True, False, True, False)

@@ -25,7 +25,7 @@ class Pull(AutoencoderMethod, method="Pull"):
         self.cluster_centers_ = learner.centers.double().numpy()
 
     def _belongs(self, Z):
-        return np.eye(self.n_clusters)[squared_distances(Z, self.cluster_centers_).argmin(axis=1)]
+        return np.eye(self.n_wanted)[squared_distances(Z, self.cluster_centers_).argmin(axis=1)]
 
 
 class Pulled(Learner):
@@ -35,7 +35,7 @@ class Pulled(Learner):
 
     def __init__(self, autoencoder, rows, method, root):
         self.autoencoder, self.rows, self.strength = autoencoder, rows, method.strength
-        self.centers = first_centers(encode(autoencoder, rows), method.n_clusters, root)
+        self.centers = first_centers(encode(autoencoder, rows), method.n_wanted, root)
         self.batches = Batches(
             EveryRow(len(rows)), method.batch_size, generator_for(root, "batches")
         )
