@@ -197,17 +197,7 @@ def test_interrupted_after_the_count_it_resumes_without_another(fitted, kind, co
     assert not (tmp_path / "states").exists()
 
 
-OLD_NUMBER = "fit keeps n_clusters_ of an earlier fit where the method itself does not set it"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "DECCS",
-        "ConsensusClustering",
-        pytest.param("DEC", marks=pytest.mark.xfail(strict=True, reason=OLD_NUMBER)),
-    ],
-)
+@pytest.mark.parametrize("name", ["DECCS", "ConsensusClustering", "DEC"])
 @pytest.mark.parametrize("first", ["auto", 4])
 def test_a_refit_forgets_the_count(name, counts, first):
     model = build(name, n_clusters=first).fit(X).set_params(n_clusters=2).fit(X)

@@ -92,7 +92,7 @@ def test_clear_clusters_are_very_stable(clear):
     assert [each.cluster for each in clear] == [0, 1, 2]
     assert [each.size for each in clear] == [30, 30, 30]
     assert {each.verdict for each in clear} == {"very stable"}
-    assert all(each.jaccard == each.agreement == 1 and each.separation > 2 for each in clear)
+    assert all(each.jaccard == each.agreement == 1 and each.separation > 1.5 for each in clear)
     assert len({each.reference for each in clear}) == 1 and 0 < clear[0].reference < 1
 
 

@@ -37,7 +37,6 @@ WITHOUT_CLUSTERS = {
     "lognormal": rng().lognormal(size=(300, 4)),
     "one column": rng().normal(size=(300, 1)),
 }
-TORN = "by chance, the graph of 5 neighbors falls apart where the data is a line"
 
 
 @pytest.mark.parametrize(
@@ -56,15 +55,7 @@ def test_any_sign_is_enough(depth, n_parts, gain, expected):
     assert Signs(depth, 0.5, n_parts, gain).of_clusters is expected
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=TORN))
-        if name == "one column"
-        else name
-        for name in WITHOUT_CLUSTERS
-    ],
-)
+@pytest.mark.parametrize("name", WITHOUT_CLUSTERS)
 def test_data_without_clusters_have_no_sign_of_them(name):
     X = WITHOUT_CLUSTERS[name]
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -145,11 +136,11 @@ def test_a_mixture_gains_nothing_on_one_cloud_and_much_on_two():
 
 def test_valleys_are_deep_between_blobs_and_not_inside_one():
     X = three_blobs(40)
-    assert deepest_valley(X, seed=0) > 2 > 0.5 > deepest_valley(X[80:], seed=0)
+    assert deepest_valley(X, seed=0) > 1.5 > 0.5 > deepest_valley(X[80:], seed=0)
     assert deepest_valley(X, seed=0) == pytest.approx(deepest_valley(7 * X, seed=0), abs=0.01)
 
 
 def test_a_few_rows_are_no_error():
     X = three_blobs(2)
     assert np.isfinite(deepest_valley(X, seed=0))
-    assert deepest_valley(X[:5], seed=0) == -np.inf  # no number of clusters has three rows each
+    assert np.isfinite(deepest_valley(X[:5], seed=0))  # two clusters are always tried

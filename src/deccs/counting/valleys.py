@@ -85,7 +85,7 @@ def around(shallowest: np.ndarray) -> float:
     """The depth around a cluster from those of its points, infinite for points inside: (n,) -> number.
 
     >>> around(np.array([np.inf, 0.5, 0.7])), around(np.array([np.inf] * 39 + [0.5]))
-    (0.5, 2.0)
+    (0.5, 1.0)
     """
     ordered = np.sort(shallowest)
     depth = float(ordered[int(FEW * len(ordered))])
