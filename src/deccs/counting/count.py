@@ -30,6 +30,7 @@ from deccs.seeds import generator_for, root_seed, seed_for
 
 MOST_COUNTED = 2_000  # rows of the sample: all eigenvectors of its graph take a second or two
 LEAST_COUNTED = 8  # distinct rows; with fewer there is nothing to tell apart
+LEAST_FOR_ONE = 100  # rows: of fewer nobody can tell whether they are one group
 STAGE = "counting clusters"
 
 
@@ -108,12 +109,13 @@ def count_clusters_of(
     signs = signs_of(sample.raw, scaled, sample.seed) if low <= 1 else None
     partitions, sources = best_partitions(sample, evidence.panel)
     candidates = candidates_of(evidence, support)
-    is_one = signs is not None and not signs.of_clusters
+    without_signs = signs is not None and not signs.of_clusters
+    is_one = without_signs and len(rows) >= LEAST_FOR_ONE
     if signs is not None and is_one:
         candidates = (one_cluster(signs), *candidates)
     return Count(
         n_clusters=1 if is_one else candidates[0].k,
-        is_clear=is_one or candidates[0].support >= CLEAR,
+        is_clear=is_one or (candidates[0].support >= CLEAR and not without_signs),
         candidates=candidates,
         ks=evidence.ks[allowed],
         curves={name: curve[allowed] for name, curve in curves_of(evidence, support).items()},

@@ -3,7 +3,8 @@
 Three signs of clusters, each of which data without clusters hardly ever shows:
 
 - valleys: they are deeper than in one normal cloud and in one filled box with the same spread;
-- parts: the graph of the nearest neighbors falls apart into large parts;
+- parts: the graph of the nearest neighbors falls apart into large parts, or that of fewer neighbors
+  does and the gap between them is among the longest edges of the spanning tree;
 - mixture: several normal clouds fit the rows better than one, by more than they fit rows whose
   columns were permuted. So skewed columns alone do not count; heavy tails that columns share do.
 """
@@ -20,8 +21,8 @@ from deccs.counting.panel import MOST_MIXED, by_genie, by_kmeans, by_mixture, by
 from deccs.counting.valleys import ties_between, valleys
 from deccs.members.neighbors import neighbor_graph
 from deccs.members.running import of_one_scale
-from deccs.members.spanning_tree import spanning_tree
-from deccs.members.views import WIDE
+from deccs.members.spanning_tree import single_linkage, spanning_tree
+from deccs.members.views import NEAR, WIDE
 from deccs.seeds import reproducible_threads, seed_for
 
 MOST_ROWS = 1_000  # enough to see valleys of many clusters, and quick to make again
@@ -29,6 +30,7 @@ NUMBERS = (2, 3, 4, 5, 6, 8, 10)
 N_REFERENCES = 2  # of each kind
 MARGIN = 0.2  # what the valleys must be deeper than in any of the references
 LEAST_EACH = 20  # rows of a cluster on average: fewer have valleys around them by chance
+FEW_LONGER = 0.005  # of the edges of the spanning tree: a few stray rows
 LARGE = 0.1  # of the rows: a part that is smaller may be a few stray rows
 LEAST_GAIN = 0.15  # of a mixture over one cloud, beyond that of permuted columns; noise has 0
 MOST_CLOUDS = 5
@@ -41,7 +43,7 @@ class Signs:
 
     depth: float  # of the valleys
     reference_depth: float  # the deepest of all references
-    n_parts: int  # large parts of the neighbor graph
+    n_parts: int  # large parts with gaps between them
     gain: float  # of a mixture over one cloud, for each row, less that of permuted columns
 
     @property
@@ -62,7 +64,7 @@ def signs_of(raw: np.ndarray, scaled: np.ndarray, seed: int) -> Signs:
     return Signs(
         depth=deepest_valley(rows, seed),
         reference_depth=max(deepest_valley(each, seed) for each in references),
-        n_parts=large_parts(scaled[drawn]),
+        n_parts=parts_with_gaps(scaled[drawn]),
         gain=mixture_gain(scaled[drawn], seed) - max(gains),
     )
 
@@ -98,13 +100,37 @@ def principal_components(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return left * scale, axes
 
 
-def large_parts(X: np.ndarray) -> int:
+def parts_with_gaps(X: np.ndarray) -> int:
+    """Large parts of the data with gaps between them; 1 if there are none.
+
+    A single column has gaps between few neighbors by chance.
+    """
+    n_parts = large_parts(X, WIDE)
+    if n_parts > 1 or (np.ptp(X, axis=0) > 0).sum() < 2:
+        return n_parts
+    return large_parts(X, NEAR) if longer_edges(X) <= FEW_LONGER else 1
+
+
+def longer_edges(X: np.ndarray) -> float:
+    """The share of edges of the spanning tree longer than the longest one between two large parts.
+
+    >>> longer_edges(np.array([[0.0], [1], [2], [9], [10], [30]]))  # that to the stray row, of 6 rows
+    0.16666666666666666
+    """
+    merges, n = single_linkage(X), len(X)
+    size = np.concatenate([np.ones(n), merges[:, 3]])
+    smaller = size[merges[:, :2].astype(np.int64)].min(axis=1)  # (n - 1,) the shortest edge first
+    between = np.flatnonzero(smaller >= max(2, LARGE * n))
+    return float((n - 2 - between[-1]) / n) if len(between) else 1.0
+
+
+def large_parts(X: np.ndarray, n_neighbors: int = WIDE) -> int:
     """Connected parts of the graph of nearest neighbors with at least ``LARGE`` of the rows each.
 
     >>> large_parts(np.repeat([[0.0], [1.0]], 10, axis=0) + np.linspace(0, 0.1, 20)[:, None])
     2
     """
-    part = connected_components(neighbor_graph(X, WIDE), directed=False)[1]
+    part = connected_components(neighbor_graph(X, n_neighbors), directed=False)[1]
     return int((np.bincount(part) >= LARGE * len(X)).sum())
 
 
