@@ -56,7 +56,7 @@ RNG = np.random.default_rng(0)
 CENTERS = np.array([[0.0, 0, 0, 0], [9, 0, 9, 0], [0, 9, 0, 9]])
 Y = np.arange(90) % 3
 X = CENTERS[Y] + RNG.normal(size=(90, 4))
-NOISE = RNG.normal(size=(60, 4))
+NOISE = RNG.normal(size=(110, 4))
 
 
 @pytest.fixture(scope="module", autouse=True)

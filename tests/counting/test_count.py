@@ -115,7 +115,7 @@ def test_parents_over_k(count3):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_one_gaussian_is_one_cluster(seed):
-    count = count_clusters(np.random.default_rng(seed).normal(size=(70, 4)), random_state=0)
+    count = count_clusters(np.random.default_rng(seed).normal(size=(110, 4)), random_state=0)
     assert count.n_clusters == count.candidates[0].k == 1 and count.is_clear
     assert any("no deeper" in reason for reason in count.candidates[0].reasons)
     assert 1 not in count.ks and count.candidates[1].k in count.ks
@@ -136,8 +136,13 @@ def test_an_answer_never_leaves_its_range(ranged):
     assert sum(ranged.curves["support"]) == pytest.approx(1)
 
 
+def test_nobody_can_tell_whether_a_few_rows_are_one_group():
+    count = count_clusters(np.random.default_rng(0).normal(size=(60, 4)), random_state=0)
+    assert count.n_clusters > 1 and not count.is_clear
+
+
 def test_noise_is_split_if_the_range_says_so():
-    X = np.random.default_rng(0).normal(size=(60, 3))
+    X = np.random.default_rng(0).normal(size=(110, 3))
     count = count_clusters(X, "3-4", random_state=0)
     assert count.n_clusters in (3, 4)
     assert count_clusters(X, "1-4", random_state=0).n_clusters == 1

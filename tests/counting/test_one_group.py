@@ -11,16 +11,18 @@ from deccs.counting.one_group import (
     columns_permuted,
     deepest_valley,
     large_parts,
+    longer_edges,
     mixture_gain,
     one_box,
     one_cloud,
+    parts_with_gaps,
     principal_components,
     signs_of,
 )
 
 
-def rng():
-    return np.random.default_rng(0)
+def rng(seed=0):
+    return np.random.default_rng(seed)
 
 
 def three_blobs(n=100, d=2, distance=8.0):
@@ -144,3 +146,21 @@ def test_a_few_rows_are_no_error():
     X = three_blobs(2)
     assert np.isfinite(deepest_valley(X, seed=0))
     assert np.isfinite(deepest_valley(X[:5], seed=0))  # two clusters are always tried
+
+
+def test_three_spirals_have_gaps_though_ten_neighbors_reach_across():
+    turn = np.linspace(1.5, 9, 100)
+    arms = [
+        turn[:, None] * np.stack([np.cos(turn / 2 + a), np.sin(turn / 2 + a)], axis=1)
+        for a in 2 * np.pi * np.arange(3) / 3
+    ]
+    X = np.concatenate(arms)
+    assert parts_with_gaps(X) == 3 and longer_edges(X) == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_has_no_gaps_between_large_parts(seed):
+    normal = rng(seed).normal(size=(200, 2))
+    line = normal @ np.array([[1, 1], [0.05, -0.05]])
+    for X in (normal, line, rng(seed).uniform(size=(200, 2))):
+        assert parts_with_gaps(X) <= 1
