@@ -15,7 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from deccs.counting.evidence import N_DIMENSIONS, RESAMPLE_STEPS, scaled_rows
+from deccs.counting.evidence import (
+    N_DIMENSIONS,
+    RESAMPLE_STEPS,
+    affordable,
+    scaled_rows,
+)
 from deccs.counting.one_group import one_cloud
 from deccs.counting.panel import Partitions, by_genie, by_kmeans, by_mixture, by_ward
 from deccs.counting.records import ClusterStability
@@ -51,7 +56,8 @@ class Drawn:
 
 def draw(source: RowSource, scaler: Any, labels: np.ndarray, root: int) -> Drawn:
     """A sample of the rows of a fit, small enough to be kept in a model."""
-    rows = draw_rows(len(labels), MOST_DRAWN, generator_for(root, "stability")).numpy()
+    most = affordable(MOST_DRAWN, source.shape[1])
+    rows = draw_rows(len(labels), most, generator_for(root, "stability")).numpy()
     scaled = scaled_rows(source, scaler, rows)
     components = fit_components(scaled, seed_for(root, "stability"))
     return Drawn(components(scaled), labels[rows], seed_for(root, "stability"))

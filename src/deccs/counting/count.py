@@ -11,6 +11,7 @@ from deccs.checks import N_CLUSTERS, check_bounds, check_value, k_bounds
 from deccs.counting.evidence import (
     Evidence,
     Sample,
+    affordable,
     best_partitions,
     evidence_for,
     numbers_to_try,
@@ -82,7 +83,9 @@ def count_clusters_of(
     listeners: Listeners = NOBODY,
 ) -> Count:
     """The count of the rows of a fit. 1 is a possible answer if the bounds allow it."""
-    rows = draw_rows(source.shape[0], MOST_COUNTED, generator_for(root, "count")).numpy()
+    n_rows, n_features = source.shape
+    most = affordable(MOST_COUNTED, n_features)
+    rows = draw_rows(n_rows, most, generator_for(root, "count")).numpy()
     scaled = scaled_rows(source, scaler, rows)
     components = fit_components(scaled, seed_for(root, "count"))
     points = components(scaled)  # (n_sample, n_components)
@@ -95,8 +98,8 @@ def count_clusters_of(
         return without_evidence(points, rows, components, low, "no other number was allowed")
     sample = Sample(scaled, of_one_scale(points), seed_for(root, "count"))
     # Numbers beyond the highest one show whether its clusters would split.
-    most = None if high is None else min(len(rows) // 2, int(1.25 * high) + 3)
-    ks = numbers_to_try(len(rows), high=most if most is None else max(most, 2))
+    beyond = None if high is None else max(2, min(len(rows) // 2, int(1.25 * high) + 3))
+    ks = numbers_to_try(len(rows), high=beyond)
     if high is not None:
         # Steps may leave out the ends.
         ks = sorted({*ks, *(k for k in (low, high) if 2 <= k <= max(ks))})

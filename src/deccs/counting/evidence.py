@@ -40,11 +40,21 @@ from deccs.members.spanning_tree import SpanningTree, spanning_tree
 from deccs.members.views import NEAR, WIDE
 from deccs.seeds import seed_for
 
+MOST_VALUES = 20_000_000  # of a sample
 N_DIMENSIONS = 5  # of the manifold: one for all k
 N_RESAMPLES = 5
 ROW_SHARE = 0.8  # of the rows in a resample
 RESAMPLE_STEPS = 1_000  # of a resample's layout: it is only compared, never shown
 AROUND = 2  # numbers to either side that an eigenvalue is compared with
+
+
+def affordable(most_rows: int, n_features: int) -> int:
+    """Fewer rows of very wide data: a sample of them is held as a dense array of 160 MB at most.
+
+    >>> affordable(2_000, 784), affordable(2_000, 100_000)
+    (2000, 200)
+    """
+    return min(most_rows, max(MOST_VALUES // n_features, 100))
 
 
 def scaled_rows(source: RowSource, scaler: Callable[..., Any], rows: np.ndarray) -> np.ndarray:
