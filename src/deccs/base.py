@@ -105,7 +105,8 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         check_parameters(self)
         for name in ("count_", "n_clusters_", "_sample_places", "_stability"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        check_bounds(self.n_clusters, source.shape[0])
+        if self._bounds() is not None:
+            check_bounds(self.n_clusters, source.shape[0])
         self._check(source.shape[0])
         with self._fitting(source) as fit:
             fit.listeners.tell("on_fit_start", self)

@@ -608,3 +608,9 @@ def test_a_heat_map_has_a_thousand_rows_at_most(many):
     # Rows of a cluster stand together: the blocks on the diagonal hold all ones.
     labels = np.sort(model.labels_[model.shown_])
     assert_allclose(np.asarray(image)[labels[:, None] != labels], 0)
+
+
+def test_a_range_is_not_searched_before_the_fit():
+    X = np.random.default_rng(0).random((60, 3))
+    model = ConsensusMatrix(n_clusters=range(2, 5), n_resamples=3, random_state=0).fit(X)
+    assert not hasattr(model, "count_") and list(model.k_range_) == [2, 3, 4]

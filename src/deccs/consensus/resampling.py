@@ -548,6 +548,10 @@ class ConsensusMatrix(Clusterer):
                 break
         return [part for part in labels if part is not None]
 
+    def _bounds(self) -> None:
+        """All numbers are asked for; none is to be found before the fit."""
+        return None
+
     def _count(self, root: int) -> None:
         """The consensus index of all pairs of tracked rows, or of random ones."""
         n = len(self.tracked_)
