@@ -24,7 +24,6 @@ from deccs.consensus.resamples import (
     ResampleError,
     cuts,
     draw_resample,
-    ward_cuts,
 )
 from deccs.consensus.resampling import (
     all_pairs,
@@ -35,6 +34,7 @@ from deccs.consensus.resampling import (
     pair_counts,
     random_pairs,
 )
+from deccs.counting.panel import by_ward
 from deccs.data.source import source_of
 from deccs.members.agglomerative import Agglomerative, ward
 from deccs.members.default import MEMBERS
@@ -239,7 +239,7 @@ def test_one_tree_gives_the_labels_of_every_k(clusterer, touching):
 
 
 def test_wards_tree_continues_from_any_level(touching):
-    for k, labels in zip((7, 3, 2), ward_cuts(touching[:80], (7, 3, 2)), strict=True):
+    for k, labels in zip((7, 3, 2), by_ward(touching[:80], (7, 3, 2)), strict=True):
         assert_array_equal(labels, ward(touching[:80], k))
     assert cuts(KMeans(), touching, [2]) is None
 

@@ -18,12 +18,13 @@ from sklearn.base import clone
 from sklearn.cluster import AgglomerativeClustering
 
 from deccs.consensus.projections import cut, draw_in_order
+from deccs.counting.panel import by_ward, tree_cuts
 from deccs.data.sampling import Others
 from deccs.labels import NOISE, canonical
-from deccs.members.agglomerative import Agglomerative, parts_between_gaps, ward
+from deccs.members.agglomerative import Agglomerative, parts_between_gaps
 from deccs.members.carry import NearestInSample
 from deccs.members.default import MEMBERS
-from deccs.members.genie import Genie, merged
+from deccs.members.genie import Genie, genie_merges
 from deccs.members.running import fresh_copy
 from deccs.members.spanning_tree import spanning_tree
 from deccs.seeds import reproducible_threads, seed_for
@@ -241,8 +242,7 @@ def cuts(clusterer: Any, X: np.ndarray, ks: Sequence[int]) -> list[np.ndarray] |
     [[0, 0, 0, 0, 1], [0, 0, 1, 1, 2]]
     """
     if type(clusterer) is Genie:
-        edges = spanning_tree(X)[0]
-        return [merged(edges, k, clusterer.gini) for k in ks]
+        return tree_cuts(genie_merges(spanning_tree(X).edges, clusterer.gini), ks)
     if type(clusterer) is Agglomerative and clusterer.linkage in ("auto", "ward"):
         parts = {
             k: parts_between_gaps(X, k, int(clusterer.share * len(X) / k))
@@ -250,37 +250,12 @@ def cuts(clusterer: Any, X: np.ndarray, ks: Sequence[int]) -> list[np.ndarray] |
             if clusterer.linkage == "auto"
         }
         left = [k for k in ks if parts.get(k) is None]
-        parts |= dict(zip(left, ward_cuts(X, left), strict=True))
+        parts |= dict(zip(left, by_ward(X, left), strict=True))
         return [labels for k in ks if (labels := parts[k]) is not None]
     if type(clusterer) is Agglomerative:
         clusterer = AgglomerativeClustering(linkage=clusterer.linkage)
     if type(clusterer) is AgglomerativeClustering and clusterer.distance_threshold is None:
         full = clone(clusterer).set_params(n_clusters=min(ks), compute_full_tree=True)
-        return [cut(full.fit(X).children_, k) for k in ks]
+        children = full.fit(X).children_
+        return [cut(children, k) for k in ks]
     return None
-
-
-def ward_cuts(X: np.ndarray, ks: Sequence[int]) -> list[np.ndarray]:
-    """Ward's clustering for every k from one tree.
-
-    The distance of two clusters needs only their centers and sizes. So the tree above the largest k
-    continues from that partition alone.
-
-    >>> [labels.tolist() for labels in ward_cuts(np.array([[0.0], [1], [5], [6], [20]]), [3, 2])]
-    [[0, 0, 1, 1, 2], [0, 0, 0, 0, 1]]
-    """
-    if not ks:
-        return []
-    labels = ward(X, max(ks))
-    found = {max(ks): labels}
-    for k in range(max(ks) - 1, min(ks) - 1, -1):
-        sizes = np.bincount(labels).astype(float)  # (k + 1,)
-        sums = np.zeros((k + 1, X.shape[1]))
-        np.add.at(sums, labels, X)
-        centers = sums / sizes[:, None]
-        squares = np.square(centers[:, None] - centers[None]).sum(axis=2)  # (k + 1, k + 1)
-        distances = squares * np.multiply.outer(sizes, sizes) / np.add.outer(sizes, sizes)
-        np.fill_diagonal(distances, np.inf)
-        kept, gone = np.unravel_index(distances.argmin(), distances.shape)
-        labels = found[k] = canonical(np.where(labels == gone, kept, labels))
-    return [found[k] for k in ks]

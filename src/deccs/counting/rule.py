@@ -17,7 +17,7 @@ from deccs.counting.records import KCandidate
 WEIGHTS = {"few": 0.7, "stability": 6.0, "agreement": 6.2, "valley": 2.5, "gap": 68.0}
 SURE = 0.95  # stability and agreement beyond this are alike: the first split is often at 1
 WIDEST = 0.04  # gaps beyond this are alike: in small data eigenvalues fall in large steps
-CLEAR = 0.5  # the least support of an answer that stands out; seven in ten of them are right
+CLEAR = 0.5  # the least support of an answer that stands out
 MOST_CANDIDATES = 10
 
 
