@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.metrics import normalized_mutual_info_score
 
-from deccs.labels import align_labels, as_labeling, canonical, majority_map
+from deccs.labels import align_labels, as_labeling, as_labels, canonical, majority_map
 
 SAME, RENAMED, CROSSED = [0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 0, 1]
 
@@ -94,3 +94,19 @@ def test_majority_map_by_hand():
     assert_array_equal(majority_map(np.array([0, 1]), np.array([0, 1]), 2), [0, 1])
     nothing = np.array([], dtype=int)
     assert_array_equal(majority_map(nothing, nothing, 2), [-1, -1])
+
+
+def test_equal_numbers_of_different_types_are_one_label():
+    assert_array_equal(as_labels(np.array([3, 3.0, None, "3", 4], dtype=object)), [0, 0, -1, 0, 1])
+    assert_array_equal(as_labels(np.array([2**64 - 1, 0], dtype=np.uint64)), [0, 1])
+    assert_array_equal(as_labels(np.ma.array([1, 2, 3], mask=[0, 1, 0])), [0, -1, 1])
+    assert_array_equal(as_labels([1e300, -7.0, -1.0]), [0, 1, -1])
+
+
+@pytest.mark.parametrize("wrong", [0.5, np.inf, -np.inf, 1j])
+def test_what_is_no_label_is_told(wrong):
+    for labels in ([0, 1, wrong], np.array([0, None, wrong], dtype=object)):
+        with pytest.raises(ValueError, match=r"is no label: labels are whole numbers or names"):
+            as_labels(labels)
+    with pytest.raises(ValueError, match=r"Member 'mine' .* is no label"):
+        as_labeling("mine", [0, 1, wrong], 3)

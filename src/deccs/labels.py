@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
 NOISE = -1  # "no label": noise of DBSCAN and others, and points of clusters too small to count
+NO_LABEL = ("-1", "-1.0", "nan", "None", "<NA>", "NaT")  # in text, and as text
 
 
 def align_labels(labels: ArrayLike, reference: ArrayLike) -> np.ndarray:
@@ -55,22 +57,72 @@ def canonical(labels: np.ndarray) -> np.ndarray:
     return rank[inverse.reshape(-1)]
 
 
+def as_labels(given: Any) -> np.ndarray:
+    """A column of labels of any kind, whole numbers or names, numbered by first appearance.
+
+    NaN, None and -1 mean no label. Numbers that are not whole are a ValueError.
+
+    >>> as_labels([3.0, float("nan"), 7.0]), as_labels(["cat", None, "dog", "cat"])
+    (array([ 0, -1,  1]), array([ 0, -1,  1,  0]))
+    """
+    if np.ma.isMA(given):
+        given = np.array(given.tolist(), dtype=object)  # None where it is masked
+    values = np.asarray(given)
+    if values.dtype.kind in "biu":
+        return canonical(values)
+    if values.dtype.kind == "f":
+        no_label = np.isnan(values)
+        check_all(no_label | (np.isfinite(values) & (values == np.round(values))), values)
+        return canonical(np.where(no_label, NOISE, values))
+    if values.dtype.kind == "O":
+        check_all(np.array([may_be_label(value) for value in values], dtype=bool), values)
+        values = np.array([name_of(value) for value in values])
+    check_all(np.full(values.shape, values.dtype.kind != "c"), values)
+    names, numbers = np.unique(values.astype(str), return_inverse=True)
+    return canonical(np.where(np.isin(names, NO_LABEL)[numbers.reshape(-1)], NOISE, numbers))
+
+
+def check_all(may_be: np.ndarray, values: np.ndarray) -> None:
+    """Raise a ValueError that shows the first value that cannot be a label."""
+    if not may_be.all():
+        wrong = values[~may_be][0]
+        raise ValueError(f"{wrong} is no label: labels are whole numbers or names, or NaN for none")
+
+
+def may_be_label(value: Any) -> bool:
+    """Whether a number is whole or NaN, or this is no number.
+
+    >>> may_be_label(3.0), may_be_label("3.5"), may_be_label(3.5), may_be_label(1j)
+    (True, True, False, False)
+    """
+    if isinstance(value, complex | np.complexfloating):
+        return False
+    return not isinstance(value, Number) or value != value or value == value // 1  # type: ignore[operator]
+
+
+def name_of(value: Any) -> str:
+    """A label as text; equal numbers have one name.
+
+    >>> name_of(3.0), name_of(3), name_of(None), name_of("3.0")
+    ('3', '3', 'None', '3.0')
+    """
+    is_number = isinstance(value, Number) and value == value
+    return str(int(value) if is_number else value)
+
+
 def as_labeling(name: str, labels: Any, n_points: int) -> np.ndarray:
     """Existing labels as whole numbers; NaN, None and -1 mean no label."""
     try:
-        given = np.asarray(labels)
-        if given.dtype.kind == "f":
-            given = np.where(np.isnan(given), NOISE, given)
-        flat = given.reshape(-1)
-        names, numbers = np.unique(flat.astype(str), return_inverse=True)
+        shape = tuple(np.shape(labels))
+        numbers = as_labels(labels) if shape == (n_points,) else None
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"Member {name!r} has no fit_predict and is not an array of labels: {labels!r}."
+            f"Member {name!r} has no fit_predict and is not an array of labels: {error}. "
+            f"Got {labels!r:.200}."
         ) from error
-    if given.ndim != 1 or len(flat) != n_points:
+    if numbers is None:
         raise ValueError(
             f"Member {name!r} must have fit_predict, or be an array with one label per point, "
-            f"shape ({n_points},); got {type(labels).__name__} of shape {given.shape}."
+            f"shape ({n_points},); got {type(labels).__name__} of shape {shape}."
         )
-    no_label = np.isin(names, ["-1", "-1.0", "nan", "None", "<NA>"])
-    return canonical(np.where(no_label[numbers], NOISE, numbers))
+    return numbers

@@ -249,6 +249,7 @@ def test_the_order_of_points_changes_nothing(function, seed):
         ([[]], 2, None, r"got shape \(1, 0\)"),
         ([[0, 1, 2], [0, 1]], 2, None, r"same points, one row each.*\(2,\)"),
         ([[0, 1, np.inf]], 2, None, "holds infinity"),
+        ([[0, 1, 0.5]], 2, None, "0.5 is no label"),
         ([[0, 1, -2]], 2, None, "holds -2"),
         ([[-1, np.nan, -1]], 1, None, "No member has labeled any point"),
         ([[0, 1, 1]], 4, None, "n_clusters=4 is more than the 3 labeled points.*transposed"),

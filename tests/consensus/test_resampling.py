@@ -576,6 +576,28 @@ def test_a_member_that_fails_is_named(touching):
         quick(2, member=Broken()).fit(touching)
 
 
+class Splits(ClusterMixin, BaseEstimator):
+    """Two halves by the first column, some rows without a label; it writes into its input."""
+
+    def __init__(self, missing=-1, n_clusters=2):
+        self.missing, self.n_clusters = missing, n_clusters
+
+    def fit(self, X, y=None):
+        labels = (X[:, 0] > np.median(X[:, 0])).astype(float)
+        labels[:5] = self.missing
+        X[:] = 0
+        self.labels_ = labels
+        return self
+
+
+def test_nan_of_a_member_is_noise_and_its_changes_of_the_rows_reach_no_other_k(touching):
+    plain, gaps = (quick(range(2, 4), member=Splits(x)).fit(touching) for x in (-1, np.nan))
+    assert_array_equal(gaps.partitions_, plain.partitions_)
+    assert_array_equal(plain.partitions_[0], plain.partitions_[1])
+    with pytest.raises(ResampleError, match=r"0\.5 is no label"):
+        quick(2, member=Splits(0.5)).fit(touching)
+
+
 @parametrize_with_checks([quick(range(2, 3), n_resamples=2)])
 def test_it_is_an_estimator(estimator, check):
     check(estimator)

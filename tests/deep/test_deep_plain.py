@@ -149,3 +149,19 @@ class Odd:
 def test_errors_say_what_was_given(fit, changes, message):
     with pytest.raises(ValueError, match=message):
         fit(**changes)
+
+
+class Overwrites(DBSCAN):
+    def fit(self, X, y=None, sample_weight=None):
+        super().fit(X)
+        torch.set_default_dtype(torch.float64)
+        X[:] = 0
+        return self
+
+
+def test_a_clusterer_that_changes_its_input_or_the_process_changes_nothing(fit, blobs):
+    expected, model = fit(DBSCAN(eps=1.2)), fit(Overwrites(eps=1.2))
+    assert torch.get_default_dtype() == torch.float32
+    assert_array_equal(model.labels_, expected.labels_)
+    assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+    assert_array_equal(model.predict(blobs.X), expected.predict(blobs.X))

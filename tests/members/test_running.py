@@ -1,16 +1,23 @@
 """Members and the partitions they make: names, small clusters, noise, and members that fail."""
 
+import os
+import random
+import warnings
+
 import numpy as np
 import pytest
+import torch
 from joblib import parallel_config
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans
+from sklearn.cluster import DBSCAN, HDBSCAN, AgglomerativeClustering, Birch, KMeans
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from deccs.labels import canonical
 from deccs.members.default import default_members
+from deccs.members.guard import is_known
 from deccs.members.running import MemberWarning, cluster, without_small_clusters
 from deccs.members.spectral import NeighborSpectral
 from deccs.rules import smallest_cluster
@@ -23,7 +30,7 @@ class Says(ClusterMixin, BaseEstimator):
         self.answer = answer
 
     def fit(self, X, y=None):
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         self.labels_ = np.asarray(self.answer)
         return self
@@ -93,7 +100,11 @@ def test_partitions_of_different_k_are_numbered_alike(blobs):
         (np.zeros(180, dtype=int), r"found 1 cluster\(s\)"),
         (np.full(180, -1), r"found 0 cluster\(s\)"),
         (np.zeros(7, dtype=int), r"returned shape \(7,\) for 180 points"),
-        (["a"] * 180, "ValueError"),
+        (["a"] * 180, r"found 1 cluster\(s\)"),
+        (np.tile([0, 0.5, 1], 60), "0.5 is no label"),
+        (np.tile([0, np.inf, 1], 60), "inf is no label"),
+        (np.tile([0, 1j, 1], 60), "is no label"),
+        (SystemExit(3), "SystemExit: 3"),
     ],
 )
 def test_a_member_that_fails_is_left_out_by_name(blobs, answer, reason):
@@ -200,3 +211,126 @@ def test_two_jobs_give_what_one_gives(blobs, backend):
     with parallel_config(backend=backend):
         two = run(members, blobs.X, n_jobs=2)
     assert_array_equal(one.labels, two.labels)
+
+
+# A member's answer
+
+
+@pytest.mark.parametrize("nothing", [np.nan, None, -1])
+def test_nan_and_none_of_a_member_are_no_label(blobs, nothing):
+    answer = np.where(np.arange(180) < 10, nothing, blobs.y)
+    labels = run([("good", Says(blobs.y)), ("gaps", Says(answer))], blobs.X).labels[1]
+    assert_array_equal(labels[:10], -1)
+    assert_array_equal(labels[10:], blobs.y[10:])
+
+
+def test_a_member_may_name_its_clusters(blobs):
+    names = np.array(["ant", "bee", "cat"])[blobs.y]
+    assert_array_equal(run([("a", Says(names)), ("b", Says(blobs.y))], blobs.X).labels[0], blobs.y)
+
+
+# What a member may not change
+
+
+class Meddles(ClusterMixin, BaseEstimator):
+    """Splits by the first column, after doing what it should not."""
+
+    def __init__(self, meddle):
+        self.meddle = meddle
+
+    def fit(self, X, y=None):
+        labels = (X[:, 0] > np.median(X[:, 0])).astype(int)
+        self.meddle(X)
+        self.labels_ = labels
+        return self
+
+
+def spoil(X):
+    X[:] = 0
+
+
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_a_member_that_changes_its_input_does_not_spoil_the_next(backend):
+    X = np.random.default_rng(0).normal(
+        size=(3_000, 50)
+    )  # joblib gives so large an array read-only
+    members = [("first", Meddles(spoil)), ("next", Meddles(spoil))]
+    expected = canonical((X[:, 0] > np.median(X[:, 0])).astype(int))
+    assert_array_equal(run(members, X).labels, [expected, expected])
+    with parallel_config(backend=backend):
+        assert_array_equal(run(members, X, n_jobs=2).labels, [expected, expected])
+
+
+@pytest.mark.parametrize(
+    "member", [KMeans(3, copy_x=False, n_init=1), HDBSCAN(copy=False), Birch(n_clusters=3)]
+)
+def test_members_of_scikit_learn_may_work_in_place(blobs, member):
+    partitions = run([("in place", member), ("good", Says(blobs.y))], blobs.X)
+    assert partitions.names == ("in place", "good")
+
+
+def global_state():
+    return {
+        "random": random.getstate(),
+        "numpy": str(np.random.get_state()),  # noqa: NPY002
+        "torch": torch.get_rng_state().tolist(),
+        "dtype": torch.get_default_dtype(),
+        "gradients": torch.is_grad_enabled(),
+        "threads": torch.get_num_threads(),
+        "filters": list(warnings.filters),
+        "errors": np.geterr(),
+        "variables": dict(os.environ),
+        "folder": os.getcwd(),
+    }
+
+
+def change_everything(X):
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    torch.manual_seed(0)
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    torch.set_num_threads(torch.get_num_threads() + 1)
+    warnings.simplefilter("error")
+    np.seterr(all="raise")
+    os.environ["OMP_NUM_THREADS"] = "64"
+    os.environ.pop("PATH")
+    os.chdir("/")
+
+
+def change_and_fail(X):
+    change_everything(X)
+    raise RuntimeError("and it fails")
+
+
+def test_a_member_leaves_the_process_as_it_was(blobs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = global_state()
+    good = [("good", Says(blobs.y)), ("same", Says(blobs.y))]
+    with pytest.warns(MemberWarning, match="and it fails"):
+        run([("a", Meddles(change_everything)), ("b", Meddles(change_and_fail)), *good], blobs.X)
+    assert global_state() == before
+
+
+def test_global_seeds_do_not_reach_a_member_nor_come_back_from_it(blobs):
+    """A member without random_state draws from seeds of its place: those of the user change nothing."""
+    drawn = []
+
+    def draw(X):
+        drawn.append(np.random.rand())  # noqa: NPY002
+
+    members = [("a", Meddles(draw)), ("b", Says(blobs.y))]
+    for seed in (1, 2):
+        np.random.seed(seed)  # noqa: NPY002
+        before = global_state()
+        run(members, blobs.X)
+        assert global_state() == before
+    run(members, blobs.X, root=1)
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_members_of_strangers_are_guarded_in_pipelines_and_as_functions():
+    assert is_known(make_pipeline(StandardScaler(), KMeans(2)))
+    assert not is_known(make_pipeline(StandardScaler(), Dice()))
+    assert not is_known(DBSCAN(metric=spoil))
+    assert not is_known(Dice())

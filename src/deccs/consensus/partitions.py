@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from deccs.checks import NONE, check_value, whole
-from deccs.labels import NOISE, as_labeling, canonical
+from deccs.labels import NOISE, as_labeling, canonical, check_all
 
 N_CLUSTERS = whole(at_least=1) | NONE
 TOO_FEW_ROWS = (
@@ -132,6 +132,7 @@ def check_partitions(base_partitions: ArrayLike) -> np.ndarray:
                 "base_partitions holds infinity. Use -1 or NaN where a member has no label."
             )
         given = np.where(np.isnan(given), NOISE, given)
+        check_all(given == np.round(given), given)
     if given.dtype.kind not in "biuf":  # names of clusters
         return np.stack(
             [as_labeling(str(number), row, given.shape[1]) for number, row in enumerate(given)]

@@ -20,11 +20,12 @@ from sklearn.cluster import AgglomerativeClustering
 from deccs.consensus.projections import cut, draw_in_order
 from deccs.counting.panel import by_ward, tree_cuts
 from deccs.data.sampling import Others
-from deccs.labels import NOISE, canonical
+from deccs.labels import as_labels, canonical
 from deccs.members.agglomerative import Agglomerative, parts_between_gaps
 from deccs.members.carry import NearestInSample
 from deccs.members.default import MEMBERS
 from deccs.members.genie import Genie, genie_merges
+from deccs.members.guard import guarded
 from deccs.members.running import fresh_copy
 from deccs.members.spanning_tree import spanning_tree
 from deccs.seeds import reproducible_threads, seed_for
@@ -155,9 +156,7 @@ class Resample:
         n_fitted = len(self.draw.fitted)
         with reproducible_threads():
             for row, (fitted, carried) in zip(labels, self._partitions(), strict=True):
-                # A member may call its clusters by any numbers.
-                together = np.concatenate([fitted[:n_fitted], carried])
-                together = canonical(np.maximum(together, NOISE))
+                together = canonical(np.concatenate([fitted[:n_fitted], carried]))
                 row[self.draw.fitted], row[self.carried] = np.split(together, [n_fitted])
         return smallest_integers(labels)
 
@@ -196,16 +195,21 @@ class Resample:
         return [self._partition(k) for k in self.ks]
 
     def _partition(self, k: int | None) -> tuple[np.ndarray, np.ndarray]:
-        clusterer = fresh_copy(clusterer_for(self.member, k), seed_for(self.seed, k))
+        clusterer, seed = clusterer_for(self.member, k), seed_for(self.seed, k)
         with self._failing(k):
-            labels = np.asarray(clusterer.fit_predict(self.fitted_Z))
-            if labels.shape != (len(self.fitted_Z),):
-                raise ValueError(
-                    f"fit_predict returned shape {labels.shape} for {len(self.fitted_Z)} rows"
-                )
-            if len(self.carried) and hasattr(clusterer, "predict"):  # k-means: the nearest center
-                return labels, np.asarray(clusterer.predict(self.carried_Z))
-            return labels, labels[self.nearest]
+            with guarded(clusterer, seed):
+                clusterer = fresh_copy(clusterer, seed)
+                labels = np.asarray(clusterer.fit_predict(self.fitted_Z.copy()))
+                if labels.shape != (len(self.fitted_Z),):
+                    raise ValueError(
+                        f"fit_predict returned shape {labels.shape} for {len(self.fitted_Z)} rows"
+                    )
+                if len(self.carried) and hasattr(clusterer, "predict"):  # k-means: nearest center
+                    carried = np.asarray(clusterer.predict(self.carried_Z.copy()))
+                else:
+                    carried = labels[self.nearest]
+            together = as_labels(np.concatenate([labels, carried]))  # numbered alike
+        return together[: len(labels)], together[len(labels) :]
 
     @contextmanager
     def _failing(self, k: int | None = None) -> Iterator[None]:

@@ -18,8 +18,9 @@ from deccs.events import Progress
 from deccs.labels import NOISE
 from deccs.members.carry import NearestInSample
 from deccs.members.checks import asked_clusters
+from deccs.members.guard import guarded
 from deccs.members.running import fresh_copy
-from deccs.seeds import generator_for, reproducible_threads, seed_for
+from deccs.seeds import generator_for, seed_for
 from deccs.storage import NotKept
 
 CLUSTERER = Rule(
@@ -124,8 +125,9 @@ class AutoencoderClustering(DeepClustering, AutoencoderEmbedder, method="AE+k-me
         clusterer = KMeans(self.n_wanted, n_init=20) if self.clusterer is None else self.clusterer
         seed = seed_for(seed_for(fit.root, "clusterer"), "random_state")
         self.clusterer_ = fresh_copy(clusterer, seed)
-        with reproducible_threads():
-            labels = checked_labels(self.clusterer_.fit_predict(Z), len(Z))  # (n_sample,)
+        with guarded(clusterer, seed):
+            answer = self.clusterer_.fit_predict(Z.copy(order="K"))  # it may change its copy
+        labels = checked_labels(answer, len(Z))  # (n_sample,)
         self.n_clusters_ = max(asked_clusters(clusterer, 1), int(labels.max()) + 1)
         self.cluster_centers_ = cluster_means(Z, labels, self.n_clusters_)
         is_noise = (labels == NOISE)[:, None]

@@ -11,12 +11,13 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from deccs.labels import NOISE, align_labels, canonical
+from deccs.labels import NOISE, align_labels, as_labels, canonical
 from deccs.members.checks import is_labeling
 from deccs.members.default import Member, ViewMember
+from deccs.members.guard import guarded
 from deccs.members.views import Views
 from deccs.rules import smallest_cluster
-from deccs.seeds import reproducible_threads, seed_for
+from deccs.seeds import seed_for
 
 
 @dataclass(frozen=True)
@@ -137,11 +138,12 @@ def ask(member: Any, Z: np.ndarray, sample: np.ndarray, seed: int) -> tuple[np.n
     if is_labeling(member):
         return member[sample], ""
     try:
-        fresh = fresh_copy(member, seed)
-        with reproducible_threads():
-            labels = np.asarray(fresh.fit_predict(Z))
-        if labels.shape != (len(Z),):
-            return None, f"fit_predict returned shape {labels.shape} for {len(Z)} points"
-        return labels.astype(np.int64), ""
-    except Exception as error:  # noqa: BLE001  a user's member may raise anything; the others continue
+        with guarded(member, seed):
+            answer = fresh_copy(member, seed).fit_predict(
+                Z.copy(order="K")
+            )  # it may change its copy
+        if np.shape(answer) != (len(Z),):
+            return None, f"fit_predict returned shape {np.shape(answer)} for {len(Z)} points"
+        return as_labels(answer), ""
+    except (Exception, SystemExit) as error:  # noqa: BLE001  a user's member may raise anything; the others continue
         return None, f"{type(error).__name__}: {error}"
