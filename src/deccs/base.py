@@ -121,9 +121,9 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
             if not hasattr(self, "n_clusters_"):
                 self.n_clusters_ = max(int(self.labels_.max()) + 1, self.n_wanted or 1)
             fit.listeners.tell("on_fit_end", self)
-        # Whoever opens a checkpoint removes it: one that was given as an object stays.
-        if fit.checkpoint is not getattr(self, "checkpoint", None):
-            fit.checkpoint.remove()
+            # Whoever opens a checkpoint removes it: one that was given as an object stays.
+            if fit.checkpoint is not getattr(self, "checkpoint", None):
+                fit.checkpoint.remove()
         return self
 
     def answer(self, X: Any) -> Answer:
@@ -274,9 +274,11 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
     def _fitting(self, source: RowSource) -> Iterator[Fit]:
         """Seeds, scaler, listeners and checkpoint of a fit; a live display meanwhile, if wanted."""
         seed, by_chance = root_seed(self.random_state), self.random_state is None
-        checkpoint, root = self._checkpoint(source, seed, by_chance)
-        self.scaler_ = fit_scaler(source, self.scale)
         with ExitStack() as stack:
+            checkpoint = self._opened_checkpoint()
+            stack.enter_context(checkpoint.in_use())
+            root = self._claimed(checkpoint, source, seed, by_chance)
+            self.scaler_ = fit_scaler(source, self.scale)
             callbacks = list(self.callbacks or ())
             if self.verbose:
                 from deccs.display import Display  # the only use of a terminal library in a fit
@@ -284,16 +286,20 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
                 callbacks.append(stack.enter_context(Display()))
             yield Fit(source, self.scaler_, root, Listeners(callbacks), checkpoint)
 
-    def _checkpoint(self, source: RowSource, seed: int, by_chance: bool) -> tuple[Checkpoint, int]:
-        """The states of an earlier fit, if there are any, and the seed."""
+    def _opened_checkpoint(self) -> Checkpoint:
         given = getattr(self, "checkpoint", None)
         if given is None:
-            return NO_CHECKPOINT, seed
-        checkpoint = given if isinstance(given, Checkpoint) else FolderCheckpoint(given)
-        data = {"data": fingerprint_of(source)}
-        facts = {"method": type(self).__name__, **self._facts(), **data}
-        claim = FitFacts(facts, seed, by_chance, self._facts_of_version_1)
-        return checkpoint, checkpoint.claim(claim)
+            return NO_CHECKPOINT
+        return given if isinstance(given, Checkpoint) else FolderCheckpoint(given)
+
+    def _claimed(
+        self, checkpoint: Checkpoint, source: RowSource, seed: int, by_chance: bool
+    ) -> int:
+        """The seed of the fit, after a look at the states of an earlier one."""
+        if checkpoint is NO_CHECKPOINT:  # reading all rows for their fingerprint takes time
+            return seed
+        facts = {"method": type(self).__name__, **self._facts(), "data": fingerprint_of(source)}
+        return checkpoint.claim(FitFacts(facts, seed, by_chance, self._facts_of_version_1))
 
     def _facts_of_version_1(self, facts: Mapping[str, str]) -> dict[str, str]:
         """What a checkpoint without the name of its method knows of a fit, in today's names.

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from deccs import DECCS, __version__
-from deccs.app import plugins, run_folder
+from deccs.app import commands, plugins, run_folder
 from deccs.network.by_hand import FeedForward
 from tests.helpers.command_line import deccs, rows_of, write_table
 
@@ -536,3 +536,42 @@ def test_all_names_of_the_package_are_there():
         assert getattr(package, name) is not None and name in dir(package)
     with pytest.raises(AttributeError, match="module 'deccs' has no attribute 'DECC'"):
         package.DECC
+
+
+# ---- two commands at once
+
+
+def test_a_second_fit_into_the_same_folder_is_refused(place, tmp_path, monkeypatch):
+    """It would mix its checkpoint with that of the first, and replace its results without --overwrite."""
+    out = tmp_path / "run"
+    command = ["fit", place / "train.csv", "--config", place / "fit.toml", "--out", out]
+    second = []
+    real = commands.train
+
+    def meanwhile(*given, **options):
+        monkeypatch.setattr(commands, "train", real)
+        second.append(deccs(*command, "--seed", 1))
+        second.append(deccs(*command, "--seed", 1, "--overwrite"))
+        return real(*given, **options)
+
+    monkeypatch.setattr(commands, "train", meanwhile)
+    assert deccs(*command)[0] == 0
+    for code, _, err in second:
+        assert code == 2 and f"process {os.getpid()}" in err and "since" in err
+    assert sorted(path.name for path in out.iterdir()) == EVERYTHING
+    assert json.loads((out / "summary.json").read_text())["options"]["seed"] is None
+
+
+def test_results_that_came_while_the_file_was_read_are_not_replaced(place, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    real = commands.read_table
+
+    def slow(*given, **options):
+        out.mkdir()
+        (out / "summary.json").write_text("{}")
+        return real(*given, **options)
+
+    monkeypatch.setattr(commands, "read_table", slow)
+    code, _, err = deccs("fit", place / "train.csv", "--out", out)
+    assert code == 2 and "already holds results" in err
+    assert (out / "summary.json").read_text() == "{}"

@@ -13,8 +13,9 @@ import pytest
 
 from deccs import DECCS
 from deccs.answer import Answer
-from deccs.app.run_folder import LabelsFile, RunLog, RunWriter, remove_if_empty
+from deccs.app.run_folder import LabelsFile, RunLog, RunWriter, in_use
 from deccs.data.tables import Table
+from deccs.storage import locks
 
 IDS = np.array(["a", "b", "c", "d", "e"], dtype=object)
 
@@ -100,9 +101,8 @@ def test_an_unfinished_run_leaves_nothing(tmp_path):
     assert list(folder.iterdir()) == []
     (folder / ".part-abc").mkdir()  # of a process that was killed
     (folder / ".part-abc" / "labels.csv").write_text("half")
-    with RunWriter(folder, table_of()):
-        assert list(folder.iterdir()) == []
-    remove_if_empty(folder)
+    with in_use(folder), RunWriter(folder, table_of()):
+        assert [path.name for path in folder.iterdir()] == [locks.NAME]
     assert not folder.exists()
 
 

@@ -43,7 +43,7 @@ from deccs.environment import processor_name, versions
 from deccs.json_values import finite
 from deccs.members import default
 from deccs.network.device import pick_device
-from deccs.storage import CheckpointError, FolderCheckpoint
+from deccs.storage import CheckpointError, FolderCheckpoint, InUseError
 from deccs.storage.atomic import replacing
 
 EXTRAS = ("pyarrow", "PIL", "matplotlib", "pymetis", "mtkahypar")
@@ -64,6 +64,16 @@ def fit(request: FitRequest, output: Output) -> None:
     )
     clock.lap("read")
     describe_table(output, request.file, table)
+    with run_folder.in_use(out):
+        # Another command may have written results meanwhile.
+        run_folder.check_free(out, overwrite=request.overwrite)
+        fit_into(out, request, model, table, clock, output)
+
+
+def fit_into(
+    out: Path, request: FitRequest, model: Clusterer, table: Table, clock: Clock, output: Output
+) -> None:
+    """Fit the model, and write all results to a folder that nobody else writes to."""
     checkpoint = FolderCheckpoint(out / run_folder.CHECKPOINT)
     try:
         with RunWriter(out, table) as writer:
@@ -77,8 +87,6 @@ def fit(request: FitRequest, output: Output) -> None:
     except OSError as error:  # such as a full disk
         message = f"{type(error).__name__}: {error}. {what_is_kept(checkpoint)}"
         raise output.failure(message, UNEXPECTED) from error
-    finally:
-        run_folder.remove_if_empty(out)
     write_run_report(model, table, out / run_folder.REPORT, title_of(request.file), writer.answer())
     output.result({"out": str(out), **finite(summary)}, summary_text(out, summary))
 
@@ -117,6 +125,8 @@ def train(
             checkpoint.remove()
             log.resume = False
             model.fit(table.X)
+        except InUseError:  # the states are those of somebody else
+            raise
         except ValueError:
             if can_resume and not resume:  # bad input leaves nothing
                 checkpoint.remove()

@@ -25,6 +25,7 @@ from deccs.events import Callback
 from deccs.json_values import finite
 from deccs.report import write_report
 from deccs.storage.atomic import replacing, sync_folder, write_text
+from deccs.storage.locks import FolderLock
 
 LABELS, EMBEDDING, SUMMARY = "labels.csv", "embedding.npy", "summary.json"
 MODEL, REPORT, ROUNDS, CHECKPOINT = "model", "report.html", "rounds.jsonl", "checkpoint"
@@ -45,6 +46,12 @@ def make_folder(path: Path) -> None:
         raise RunError(
             f"--out {path} cannot be created: {error.strerror}. Give another folder."
         ) from error
+
+
+def in_use(folder: Path) -> FolderLock:
+    """While this is entered, no other command writes to the folder; an empty one is removed then."""
+    make_folder(folder)
+    return FolderLock(folder)
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:
@@ -266,12 +273,6 @@ def training_table(folder: Path, data: Path | None, preprocessing: Mapping[str, 
             f"{path} has changed since the fit of {folder}. Give the original file with --data."
         )
     return read_like(path, preprocessing)
-
-
-def remove_if_empty(folder: Path) -> None:
-    """Remove a folder that an unfinished run has left empty."""
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
 
 
 def file_sha256(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from deccs.storage import clusterers  # registers scikit-learn's clusterers
 from deccs.storage.checkpoints import NO_CHECKPOINT, Checkpoint, CheckpointError, FolderCheckpoint
+from deccs.storage.locks import InUseError
 from deccs.storage.models import load, read_preprocessing, save
 from deccs.storage.networks import stored_layer
 from deccs.storage.values import ModelFileError, NotKept, register, stored
@@ -11,6 +12,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "FolderCheckpoint",
+    "InUseError",
     "ModelFileError",
     "NotKept",
     "load",

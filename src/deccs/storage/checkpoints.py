@@ -6,6 +6,7 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -17,6 +18,7 @@ import scipy.sparse as sp
 from deccs.environment import versions
 from deccs.storage import container
 from deccs.storage.atomic import LEFTOVER
+from deccs.storage.locks import FolderLock
 from deccs.storage.values import ModelFileError, Reader, Writer
 
 FORMAT, FORMAT_VERSION = "deccs checkpoint", 1
@@ -63,6 +65,10 @@ class Checkpoint:
     def claim(self, fit: FitFacts) -> int:
         """The seed of the fit; raises a CheckpointError where the states belong to another fit."""
         return fit.seed
+
+    def in_use(self) -> AbstractContextManager[object]:
+        """While this is entered, no other fit uses the checkpoint; raises an InUseError if one does."""
+        return nullcontext()
 
     def remove(self) -> None:
         """The fit is done."""
@@ -139,6 +145,9 @@ class FolderCheckpoint(Checkpoint):
                 "to start over, remove the folder or give another."
             )
         return seed
+
+    def in_use(self) -> AbstractContextManager[object]:
+        return FolderLock(self.folder)
 
     def has_states(self) -> bool:
         """Whether there is more than the facts of a fit that has not come far."""
