@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 export DECCS_DATA ?= $(abspath $(wildcard ../shared/data))
 
-.PHONY: run test test-slow lint format docs dist bench bench-consensus clean
+.PHONY: run test test-slow lint format docs dist bench bench-consensus soak clean
 
 run: $(STAMP)
 	DECCS_DATA= $(BIN)/deccs demo --out out
@@ -45,6 +45,11 @@ bench: $(STAMP)
 # Every consensus function on 1,000 to 1,000,000 points; about five minutes.
 bench-consensus: $(STAMP)
 	$(BIN)/python -m deccs_paper.consensus_speed --out runs/consensus-speed.jsonl
+
+# Fits, predictions, kills, full disks, little memory, damaged files in random order. An hour, or SOAK="--minutes 5 --seed 3";
+# `SOAK="--seed 3 --only 17"` repeats an act. Mounting small disks needs root; without it those acts are skipped.
+soak: $(STAMP)
+	$(BIN)/python -m tools.soak $(SOAK)
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

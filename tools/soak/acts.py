@@ -1,0 +1,569 @@
+"""The acts of the soak test. Each draws what it does from its own random numbers.
+
+An act raises ``Wrong`` for anything that must not happen, and returns what did, in a word.
+"""
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.soak.checks import (
+    UNFINISHED,
+    bits_of,
+    check_documented,
+    check_names,
+    check_no_drafts,
+    check_refused,
+    check_succeeded,
+    which_run,
+)
+from tools.soak.disks import Skipped, small_disk
+from tools.soak.fits import FORMATS, TABLES, Reference, draw_fit, rows, write_table
+from tools.soak.running import ROOT, Command, Kill, Wrong, environment
+
+ACTS = {}  # kind -> (weight, function)
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+NOTES = "notes.txt"  # a file of the user's in the folder of a run; no command may touch it
+
+
+def act(weight):
+    """Register a function as an act that is drawn with this weight."""
+
+    def register(function):
+        ACTS[function.__name__] = (weight, function)
+        return function
+
+    return register
+
+
+def draw_kind(rng):
+    weights = [weight for weight, _ in ACTS.values()]
+    return rng.choices(list(ACTS), weights)[0]
+
+
+@dataclass
+class Stage:
+    """What all acts share: tables, reference runs, the Python process."""
+
+    root: Path
+    references: dict = field(default_factory=dict)
+    digests: dict = field(default_factory=dict)  # of the fits of the Python process
+    worker: object = None
+
+    def __post_init__(self):
+        self.data = self.root / "data"
+        self.data.mkdir(parents=True)
+        for table in TABLES:
+            for ending in FORMATS:
+                write_table(self.data / f"{table}.{ending}", rows(table))
+                write_table(self.data / f"{table}-new.{ending}", rows(table, new=True))
+
+    def file(self, fit, *, new=False):
+        return self.data / f"{fit.table}{'-new' if new else ''}.{fit.format}"
+
+    def reference(self, fit):
+        """The run of a fit that nothing disturbs, made when it is first needed."""
+        if fit not in self.references:
+            self.references[fit] = self._run_undisturbed(fit)
+        return self.references[fit]
+
+    def _run_undisturbed(self, fit):
+        place = self.root / "references" / str(fit)
+        run, count = place / "run", place / "count"
+        command = Command(
+            fit.words(self.file(fit), run), place, fault={"count": str(count)}, below=run
+        )
+        ended = command.wait()
+        check_succeeded(ended)
+        seconds = time.time() - command.ready.stat().st_mtime
+        check_no_drafts(run)
+        predict = Command(["predict", run, self.file(fit, new=True)], place).wait()
+        check_succeeded(predict)
+        names = frozenset(path.name for path in run.iterdir())
+        return Reference(run, bits_of(run), names, int(count.read_text()), seconds, predict.stdout)
+
+    def ask_worker(self, seed, folder):
+        """The answer of the Python process, which is started when it is first needed."""
+        if self.worker is None:
+            self.worker = subprocess.Popen(
+                [sys.executable, "-m", "tools.soak.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=(self.root / "worker.err").open("wb"),
+                env=environment(),
+                cwd=ROOT,
+                text=True,
+            )
+        self.worker.stdin.write(json.dumps({"seed": seed, "folder": str(folder)}) + "\n")
+        self.worker.stdin.flush()
+        line = self.worker.stdout.readline()
+        if not line:
+            code, self.worker = self.worker.wait(), None
+            raise Wrong(f"the Python process died with {code}")
+        return json.loads(line)
+
+
+@dataclass
+class Scene:
+    """One act: its folder, its random numbers and what it did so far."""
+
+    stage: Stage
+    place: Path
+    rng: random.Random
+    what: list = field(default_factory=list)  # in words, for the record
+    ended: list = field(default_factory=list)  # the commands
+    megabytes: float | None = None  # of the Python process
+
+    @property
+    def run(self):
+        return self.place / "run"
+
+    def fit(self):
+        """A fit of the many, with its reference."""
+        drawn = draw_fit(self.rng)
+        self.what.append(str(drawn))
+        return drawn, self.stage.reference(drawn)
+
+    def start(self, *words, kill=None, fault=None, below=None):
+        if kill:
+            self.what.append(str(kill))
+        folder = self.place / f"command-{len(self.ended)}-{self.rng.randrange(10**6)}"
+        return Command(words, folder, fault=fault, kill=kill, below=below)
+
+    def command(self, *words, **more):
+        """Run a command to its end; it must end in a documented way."""
+        return self.end(self.start(*words, **more))
+
+    def end(self, command):
+        ended = command.wait()
+        self.ended.append(ended)
+        check_documented(ended)
+        return ended
+
+    def old_run(self, fit):
+        """Put the results of another fit and a file of the user's into the folder."""
+        old = draw_fit(self.rng)
+        while old == fit:
+            old = draw_fit(self.rng)
+        self.what.append(f"over {old}")
+        shutil.copytree(self.stage.reference(old).run, self.run)
+        return old
+
+    def check_finished(self, fit, extra=()):
+        """The folder holds the bits of the fit's reference and no leftovers."""
+        reference = self.stage.reference(fit)
+        if which_run(self.run, {str(fit): reference}) is None:
+            raise Wrong("exit code 0, but no summary.json")
+        check_names(self.run, reference.names | set(extra))
+
+    def check_unfinished(self, extra=()):
+        """After an error that was told, nothing half-written is in the folder."""
+        check_no_drafts(self.run)
+        if self.run.is_dir():
+            present = {path.name for path in self.run.iterdir()}
+            if present - UNFINISHED - set(extra) - {".lock"}:
+                raise Wrong(f"an unfinished fit left {sorted(present)}")
+
+
+@act(3)
+def fit(scene):
+    """A fit that nothing disturbs gives the bits of its reference."""
+    chosen, _ = scene.fit()
+    more = scene.rng.choice([(), ("--json",), ("--overwrite",)])
+    ended = scene.command(*chosen.words(scene.stage.file(chosen), scene.run, *more))
+    check_succeeded(ended)
+    if more == ("--json",) and json.loads(ended.stdout)["status"] != "ok":
+        raise Wrong(f"--json printed {ended.stdout[:200]}")
+    scene.check_finished(chosen)
+    return "same bits"
+
+
+@act(6)
+def killed_fit(scene):
+    """A fit is killed, once or more, and then run again: it ends with the bits of its reference."""
+    chosen, reference = scene.fit()
+    old = scene.old_run(chosen) if scene.rng.random() < 0.4 else None
+    extra = own_notes(scene) if scene.rng.random() < 0.5 else ()
+    words = chosen.words(scene.stage.file(chosen), scene.run, *(["--overwrite"] if old else []))
+    known = {str(each): scene.stage.reference(each) for each in (chosen, old) if each}
+    holds = str(old) if old else None
+    for _ in range(scene.rng.randint(1, 3)):
+        scene.command(*words, kill=draw_kill(scene.rng, reference), below=scene.run)
+        holds = which_run(scene.run, known) if scene.run.exists() else None
+        if holds == str(chosen):
+            break
+    ended = scene.command(*words)
+    refused = ended.code == 2 and holds == str(chosen) and not old
+    if not refused:  # the killed fit had not finished
+        check_succeeded(ended)
+    elif not (scene.run / "report.html").exists():  # killed between the results and the report
+        check_succeeded(scene.command("report", scene.run))
+    check_notes(scene, extra)
+    if refused:
+        which_run(scene.run, {str(chosen): reference})
+        return "had finished"
+    scene.check_finished(chosen, extra)
+    return "went on, same bits"
+
+
+def draw_kill(rng, reference):
+    sent = rng.choice(SIGNALS)
+    if rng.random() < 0.6:
+        return Kill(sent, call=rng.randint(1, reference.n_calls + 5))
+    imported = rng.random() < 0.8
+    return Kill(sent, seconds=rng.uniform(0.01, 1.1 * reference.seconds + 0.1), imported=imported)
+
+
+def own_notes(scene):
+    scene.run.mkdir(exist_ok=True)
+    (scene.run / NOTES).write_text("mine")
+    return {NOTES}
+
+
+def check_notes(scene, extra):
+    if extra and (scene.run / NOTES).read_text() != "mine":
+        raise Wrong("a file of the user's was changed")
+
+
+@act(4)
+def predict(scene):
+    """New rows get the labels that the reference's model gave them."""
+    chosen, reference = scene.fit()
+    labels = scene.place / "labels.csv"
+    words = ["predict", reference.run, scene.stage.file(chosen, new=True)]
+    if scene.rng.random() < 0.5:
+        ended = scene.command(*words)
+        text = ended.stdout
+    else:
+        ended = scene.command(*words, "--out", labels)
+        text = labels.read_text() if ended.code == 0 else ""
+    check_succeeded(ended)
+    if text != reference.predicted:
+        raise Wrong("other labels than at first")
+    return "same labels"
+
+
+@act(2)
+def report(scene):
+    """A report that is written again is the same."""
+    _, reference = scene.fit()
+    page = scene.place / "again.html"
+    check_succeeded(scene.command("report", reference.run, "--out", page))
+    if page.read_bytes() != (reference.run / "report.html").read_bytes():
+        raise Wrong("another report than the fit's own")
+    return "same page"
+
+
+@act(1)
+def compare(scene):
+    """Two runs are compared; a run agrees with itself."""
+    (_, one), (_, two) = scene.fit(), scene.fit()
+    ended = scene.command("compare", one.run, two.run, "--json")
+    if ended.code == 2:  # rows with and without ids have no names in common
+        return "not comparable"
+    check_succeeded(ended)
+    nmi = json.loads(ended.stdout)["pairs"][0]["nmi"]
+    if not 0 <= nmi <= 1 or (one.run == two.run and nmi < 1):
+        raise Wrong(f"NMI {nmi}")
+    return "compared"
+
+
+@act(8)
+def python(scene):
+    """Fits, files and errors in the one Python process."""
+    answer = scene.stage.ask_worker(scene.rng.randrange(10**9), scene.place / "python")
+    scene.megabytes = answer["megabytes"]
+    scene.what.append(answer.get("what", ""))
+    if "wrong" in answer:
+        raise Wrong(f"{answer['wrong']}\n{answer['traceback']}")
+    if "error" in answer:
+        scene.what.append(answer["error"][:150])
+        return "documented error"
+    if scene.stage.digests.setdefault(answer["key"], answer["digest"]) != answer["digest"]:
+        raise Wrong(f"other labels than at first: {answer['key']}")
+    return "same labels"
+
+
+@act(4)
+def full_disk(scene):
+    """The disk is full; once there is room, the same command finishes."""
+    chosen, _ = scene.fit()
+    kilobytes = scene.rng.choice([16, 40, 64, 100, 160, 250, 400, 640])
+    old = None
+    try:
+        with small_disk(scene.place / "disk", 20_000) as disk:
+            scene.place = disk.folder  # the folder of the run is on the disk
+            if scene.rng.random() < 0.3:
+                old = scene.old_run(chosen)
+            filler = disk.folder / "filler"
+            shrink(disk, filler, kilobytes)
+            scene.what.append(f"{kilobytes} kB free")
+            scene.place = disk.folder.parent
+            return fit_after_fault(scene, chosen, old, disk.folder / "run", filler.unlink)
+    except Skipped as skipped:
+        scene.what.append(str(skipped))
+        return fit_after_fault(
+            scene, chosen, None, scene.run, lambda: None, {"file_size": kilobytes * 1024}
+        )
+
+
+def shrink(disk, filler, kilobytes):
+    """Fill the disk but for some kilobytes."""
+    free = shutil.disk_usage(disk.folder).free
+    filler.write_bytes(bytes(free - kilobytes * 1024))
+
+
+def fit_after_fault(scene, chosen, old, run, repair, fault=None):
+    """Fit with a fault, then without: old, nothing or all at first, all in the end."""
+    words = chosen.words(scene.stage.file(chosen), run, *(["--overwrite"] if old else []))
+    known = {str(each): scene.stage.reference(each) for each in (chosen, old) if each}
+    ended = scene.command(*words, fault=fault)
+    holds = which_run(run, known) if run.is_dir() else None
+    failed = ended.code != 0
+    if failed and holds != (str(old) if old else None) and holds != str(chosen):
+        raise Wrong(f"after {ended.message!r} the folder holds {holds}, not {old}")
+    if failed and not holds:
+        check_left_by_error(run)
+    repair()
+    if holds != str(chosen):
+        ended = scene.command(*words)
+        check_succeeded(ended)
+    elif not (run / "report.html").exists():
+        check_succeeded(scene.command("report", run))
+    if which_run(run, {str(chosen): scene.stage.reference(chosen)}) is None:
+        raise Wrong("exit code 0, but no summary.json")
+    check_names(run, scene.stage.reference(chosen).names)
+    return "failed, then same bits" if failed else "same bits"
+
+
+def check_left_by_error(run):
+    check_no_drafts(run)
+    if run.is_dir():
+        present = {path.name for path in run.iterdir()}
+        if present - UNFINISHED:
+            raise Wrong(f"an unfinished fit left {sorted(present)}")
+
+
+@act(4)
+def little_memory(scene):
+    """Memory runs out; with enough of it, the same command finishes."""
+    chosen, _ = scene.fit()
+    megabytes = scene.rng.choice([1, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256])
+    scene.what.append(f"{megabytes} MB more than the imports")
+    fault = {"memory": megabytes * 2**20}
+    if scene.rng.random() < 0.7:
+        return fit_after_fault(scene, chosen, None, scene.run, lambda: None, fault)
+    reference = scene.stage.reference(chosen)
+    words = ["predict", reference.run, scene.stage.file(chosen, new=True)]
+    ended = scene.command(*words, fault=fault)
+    if ended.code == 0 and ended.stdout != reference.predicted:
+        raise Wrong("other labels than at first")
+    return "failed" if ended.code else "same labels"
+
+
+@act(3)
+def read_only(scene):
+    """A read-only disk can be read, and is refused as a place for results."""
+    chosen, reference = scene.fit()
+    with small_disk(scene.place / "disk", 50_000) as disk:
+        run = disk.folder / "run"
+        shutil.copytree(reference.run, run)
+        disk.read_only(True)
+        new, data = scene.stage.file(chosen, new=True), scene.stage.file(chosen)
+        ended = scene.command("predict", run, new)
+        check_succeeded(ended)
+        if ended.stdout != reference.predicted:
+            raise Wrong("other labels than at first")
+        writing = {
+            "fit": chosen.words(data, disk.folder / "other"),
+            "fit over": chosen.words(data, run, "--overwrite"),
+            "predict": ["predict", run, new, "--out", disk.folder / "labels.csv"],
+            "report": ["report", run],
+        }
+        name = scene.rng.choice(list(writing))
+        scene.what.append(name)
+        check_refused(scene.command(*writing[name]), 1, 2)
+        disk.read_only(False)
+        if which_run(run, {str(chosen): reference}) is None:
+            raise Wrong("the run was lost")
+        check_names(disk.folder, {"run"})
+        check_succeeded(scene.command(*writing[name]))
+    return "refused, then done"
+
+
+@act(3)
+def wrong_place(scene):
+    """Files in the place of folders, folders in the place of files, and what does not exist."""
+    chosen, reference = scene.fit()
+    data, new, place = scene.stage.file(chosen), scene.stage.file(chosen, new=True), scene.place
+    (place / "file").write_text("mine")
+    (place / "folder").mkdir()
+    (place / "folder" / NOTES).write_text("mine")
+    taken = scene.run / scene.rng.choice(["checkpoint", "rounds.jsonl", "model", "labels.csv"])
+    commands = {
+        "fit into a file": chosen.words(data, place / "file"),
+        "fit below a file": chosen.words(data, place / "file" / "run"),
+        "fit a missing file": chosen.words(place / f"missing.{chosen.format}", scene.run),
+        "fit a folder": chosen.words(place / "folder", scene.run),
+        "predict with no run": ["predict", place / "folder", new],
+        "predict with a missing run": ["predict", place / "missing", new],
+        "predict a missing file": ["predict", reference.run, place / "missing.csv"],
+        "predict into a folder": ["predict", reference.run, new, "--out", place / "folder"],
+        "predict into a missing folder": [
+            "predict",
+            reference.run,
+            new,
+            "--out",
+            place / "no" / "x",
+        ],
+        "predict over a file": ["predict", reference.run, new, "--out", place / "file"],
+        "report into a folder": ["report", reference.run, "--out", place / "folder"],
+        "report of no run": ["report", place / "folder"],
+        "compare with no run": ["compare", reference.run, place / "folder"],
+        "fit where a name is taken": chosen.words(data, scene.run),
+    }
+    name = scene.rng.choice(list(commands))
+    scene.what.append(name)
+    if name == "fit where a name is taken":
+        scene.what.append(taken.name)
+        make_taken(taken, folder=taken.name in ("rounds.jsonl", "labels.csv"))
+    ended = scene.command(*commands[name])
+    if ended.code == 0 and name == "fit where a name is taken":
+        which_run(scene.run, {str(chosen): reference})
+    else:
+        check_refused(ended, 1, 2)
+    check_no_drafts(place)
+    kept = (place / "file").read_text(), (place / "folder" / NOTES).read_text()
+    if kept != ("mine", "mine") or sorted(p.name for p in (place / "folder").iterdir()) != [NOTES]:
+        raise Wrong("a file of the user's was changed")
+    return "refused" if ended.code else "same bits"
+
+
+def make_taken(path, *, folder):
+    path.parent.mkdir()
+    if folder:
+        path.mkdir()
+        (path / NOTES).write_text("mine")
+    else:
+        path.write_text("mine")
+
+
+@act(3)
+def two_at_once(scene):
+    """Two fits into one folder: one is refused, and the folder holds the result of the other."""
+    one, _ = scene.fit()
+    two, _ = scene.fit()
+    while two == one:
+        two, _ = scene.fit()
+    overwrite = ["--overwrite"] if scene.rng.random() < 0.4 else []
+    pause = scene.rng.choice([0.0, scene.rng.uniform(0, 4)])
+    scene.what.append(f"{pause:.2f} s apart {' '.join(overwrite)}")
+    first = scene.start(*one.words(scene.stage.file(one), scene.run, *overwrite))
+    time.sleep(pause)
+    second = scene.start(*two.words(scene.stage.file(two), scene.run, *overwrite))
+    ends = {one: scene.end(first), two: scene.end(second)}
+    finished = [each for each, ended in ends.items() if ended.code == 0]
+    for ended in ends.values():
+        check_refused(ended, 0, 2)
+    if not finished:
+        raise Wrong(f"both were refused: {[ended.message for ended in ends.values()]}")
+    if len(finished) == 2 and not overwrite:
+        raise Wrong("both finished, and one replaced the other's results")
+    known = {str(each): scene.stage.reference(each) for each in finished}
+    holds = which_run(scene.run, known)
+    if holds is None:
+        raise Wrong("neither result is there")
+    check_names(scene.run, known[holds].names)
+    return "one refused" if len(finished) == 1 else "one after the other"
+
+
+@act(4)
+def damage(scene):
+    """A byte of a model, a checkpoint, a summary or the data is changed."""
+    chosen, reference = scene.fit()
+    kind = scene.rng.choice(["model", "checkpoint", "checkpoint", "results", "data"])
+    return {
+        "model": damaged_model,
+        "checkpoint": damaged_checkpoint,
+        "results": damaged_results,
+        "data": damaged_data,
+    }[kind](scene, chosen, reference)
+
+
+def flip_byte(scene, path):
+    content = bytearray(path.read_bytes())
+    place, bit = scene.rng.randrange(len(content)), scene.rng.randrange(8)
+    content[place] ^= 1 << bit
+    path.write_bytes(content)
+    scene.what.append(f"bit {bit} of byte {place} of {path.name}")
+
+
+def damaged_model(scene, chosen, reference):
+    """Damage of a model is always found."""
+    shutil.copytree(reference.run, scene.run)
+    flip_byte(scene, scene.rng.choice(sorted((scene.run / "model").iterdir())))
+    name = scene.rng.choice(["predict", "report"])
+    new = [scene.stage.file(chosen, new=True)] if name == "predict" else []
+    check_refused(scene.command(name, scene.run, *new), 2)
+    return "damage found"
+
+
+def damaged_results(scene, chosen, reference):
+    """Damage of a summary or of labels: found, or the command works."""
+    shutil.copytree(reference.run, scene.run)
+    flip_byte(
+        scene,
+        scene.run
+        / scene.rng.choice(
+            ["summary.json", "labels.csv", "rounds.jsonl"][: 3 if chosen.method == "deccs" else 2]
+        ),
+    )
+    words = scene.rng.choice([["report", scene.run], ["compare", scene.run, reference.run]])
+    scene.what.append(words[0])
+    ended = scene.command(*words)
+    check_refused(ended, 0, 2)
+    again = chosen.words(scene.stage.file(chosen), scene.run, "--overwrite")
+    check_succeeded(scene.command(*again))
+    scene.check_finished(chosen)
+    return "replaced"
+
+
+def damaged_checkpoint(scene, chosen, reference):
+    """A fit goes on from damaged states: a warning at most, and the same bits."""
+    words = chosen.words(scene.stage.file(chosen), scene.run)
+    call = scene.rng.randint(max(1, reference.n_calls // 3), reference.n_calls)
+    scene.command(*words, kill=Kill(signal.SIGKILL, call=call), below=scene.run)
+    states = sorted((scene.run / "checkpoint").glob("*.state.zip"))
+    if not states:
+        return "no states to damage"
+    flip_byte(scene, scene.rng.choice(states))
+    ended = scene.command(*words)
+    if ended.code == 2 and which_run(scene.run, {str(chosen): reference}):
+        return "had finished"
+    check_succeeded(ended)
+    scene.check_finished(chosen)
+    return "went on, same bits"
+
+
+def damaged_data(scene, chosen, reference):
+    """Other data than a checkpoint's or a run's is refused; nothing else happens to the run."""
+    shutil.copytree(reference.run, scene.run)
+    data = Path(shutil.copy(scene.stage.file(chosen), scene.place))
+    flip_byte(scene, data)
+    name = scene.rng.choice(["predict", "report", "fit"])
+    scene.what.append(name)
+    if name == "fit":
+        check_refused(scene.command(*chosen.words(data, scene.place / "other")), 0, 2)
+    elif name == "predict":
+        check_refused(scene.command("predict", scene.run, data), 0, 2)
+    else:
+        check_refused(scene.command("report", scene.run, "--data", data), 0, 2)
+    if which_run(scene.run, {str(chosen): reference}) is None:
+        raise Wrong("the run was lost")
+    return "run unharmed"
