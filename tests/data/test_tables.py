@@ -1,5 +1,6 @@
 """Every reader on good and bad files: the right numbers, or an error that says what is wrong and where."""
 
+import csv
 import datetime
 import json
 import os
@@ -10,6 +11,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from deccs.data.source import ParquetRows
 from deccs.data.tables import RawTable, TableError, delimited, read_like, read_table, reader
 from deccs.data.tables.readers import FOLDER, READERS, readable
 
@@ -590,3 +592,139 @@ def test_the_rows_that_are_kept_are_copied_once(file):
     assert table.X is table.X
     whole = read_table(file(PEOPLE))
     assert whole.X is whole.values
+
+
+def test_lines_of_20_000_columns_are_read(file):
+    X = np.random.default_rng(0).normal(size=(4, 20_000)) + 1e6
+    lines = [",".join(f"g{number}" for number in range(20_000))]
+    lines += [",".join(map(repr, row)) for row in X.tolist()]
+    assert min(map(len, lines[1:])) > 131_072
+    table = read_table(file("\n".join(lines)))
+    np.testing.assert_array_equal(table.X, X)
+    again = read_like(file("\n".join(lines), "next.csv"), table.preprocessing())
+    np.testing.assert_array_equal(again.X, X)
+
+
+def test_cells_longer_than_the_csv_module_allows_are_read(file):
+    long = "ACGT" * 50_000
+    table = read_table(file(f'name,x,y\n"{long}",1,2\nb,3,4\nc,4,7\n'), id_column="name")
+    assert table.ids[0] == long
+    assert csv.field_size_limit() == 131_072  # of the process, which is not ours
+
+
+@pytest.mark.parametrize("mark", ["", '"', '1,2\n3,"'], ids=["one line", "a quote", "a late quote"])
+def test_a_line_or_a_quote_without_end_is_refused_in_bounded_memory(file, mark):
+    path = file(mark + "1 2 3\n" if mark else "")
+    with path.open("a") as out:
+        for _ in range(60):
+            out.write(("7" * 99 + ("\n" if mark else "")) * 10_000)
+    tracemalloc.start()
+    refused(path, "unclosed quote" if mark else "longer than 10 MB")
+    assert tracemalloc.get_traced_memory()[1] < 200e6
+    tracemalloc.stop()
+
+
+def test_what_is_read_ahead_is_bounded_by_characters_not_only_by_lines(file, monkeypatch):
+    rows = "\n".join(",".join(str(7 * row + place) for place in range(50)) for row in range(300))
+    whole = read_table(file(rows))
+    monkeypatch.setattr(delimited, "SAMPLE_CHARACTERS", 400)
+    monkeypatch.setattr(delimited, "BLOCK_CHARACTERS", 2_000)
+    np.testing.assert_array_equal(read_table(file(rows)).X, whole.X)
+
+
+# Files that would hold or fill the machine.
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes")
+def test_pipes_and_devices_are_refused_before_they_are_opened(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "pipe.csv")
+    (tmp_path / "zeros.csv").symlink_to("/dev/zero")
+    for name in ("pipe.csv", "link.csv", "zeros.csv"):
+        refused(tmp_path / name, "pipe", "Save the data to a file")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes")
+def test_a_pipe_among_images_is_not_read(tmp_path):
+    save_images(tmp_path / "a", [(2, 3), (2, 3)])
+    os.mkfifo(tmp_path / "a" / "2.png")
+    table = read_table(tmp_path / "a")
+    assert list(table.ids) == ["0.png", "1.png"] and "2.png" in table.notes[0]
+
+
+def test_large_images_are_refused_before_they_are_decoded(tmp_path):
+    from PIL import Image
+
+    Image.new("1", (9_000, 9_000)).save(tmp_path / "0.png")
+    tracemalloc.start()
+    refused(tmp_path, "9000 x 9000", "262,144 pixels", "smaller")
+    assert tracemalloc.get_traced_memory()[1] < 10e6
+    tracemalloc.stop()
+
+
+def test_images_beyond_the_limit_of_pillow_are_refused_without_its_warning(tmp_path, recwarn):
+    from PIL import Image
+
+    Image.new("1", (10_000, 10_000)).save(tmp_path / "0.png")
+    refused(tmp_path, "10000 x 10000", "262,144 pixels")
+    Image.new("1", (20_000, 10_000)).save(tmp_path / "0.png")
+    refused(tmp_path, "262,144 pixels")
+    assert not recwarn.list
+
+
+def test_damaged_images_are_named(tmp_path):
+    save_images(tmp_path, [(8, 8)])
+    whole = (tmp_path / "0.png").read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        damaged = bytearray(whole)
+        for place in rng.integers(0, len(whole), 3):
+            damaged[place] = rng.integers(256)
+        (tmp_path / "0.png").write_bytes(bytes(damaged[: rng.integers(1, len(whole) + 1)]))
+        with pytest.raises(TableError, match="0.png|one row"):
+            read_table(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have only UTF-8 names")
+def test_names_of_images_that_are_not_utf_8_are_spelled_out(tmp_path):
+    save_images(tmp_path / "a", [(2, 3), (2, 3)])
+    os.rename(tmp_path / "a" / "0.png", os.fsencode(tmp_path / "a") + b"/\xff.png")
+    table = read_table(tmp_path / "a")
+    assert sorted(table.ids) == ["1.png", "\\udcff.png"]
+    assert "".join(table.ids).encode("utf-8")
+
+
+# Whole numbers that doubles cannot hold.
+
+
+def write_keys(path, key="account"):
+    """Ten rows with a 64-bit key, one of which is above 2^63, and two columns of numbers."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    keys = pyarrow.array([2**60 + row for row in range(9)] + [2**64 - 1], "uint64")
+    rows = np.random.default_rng(0).normal(size=(10, 2))
+    parquet.write_table(pyarrow.table({key: keys, "x": rows[:, 0], "y": rows[:, 1]}), path)
+    return path
+
+
+def test_a_key_above_2_53_does_not_refuse_the_file(tmp_path):
+    path = write_keys(tmp_path / "t.parquet")
+    assert read_table(path, columns=["x", "y"]).notes == ()
+    assert read_table(path, id_column="account").ids[1] == str(2**60 + 1)
+    named = read_table(write_keys(tmp_path / "u.parquet", "account_id"))
+    assert named.left_out == {"account_id": "named like an id, whole numbers above 2^53"}
+    used = read_table(path)
+    assert used.feature_names == ("account", "x", "y")
+    assert "rounded" in used.notes[0] and "account" in used.notes[0] and "--id" in used.notes[0]
+
+
+def test_rows_of_a_parquet_file_may_have_keys_above_2_53(tmp_path):
+    rows = ParquetRows(write_keys(tmp_path / "t.parquet"))
+    assert rows.read(slice(0, 2))[0, 0] == 2.0**60
+
+
+def test_long_keys_of_a_csv_file_are_left_out_or_noted(file):
+    text = "".join(f"{2**60 + 1000 * row},{row % 4},{row % 3}\n" for row in range(12))
+    assert "user_id" in read_table(file(f"user_id,x,y\n{text}")).left_out
+    assert "rounded" in read_table(file(f"account,x,y\n{text}")).notes[0]

@@ -124,7 +124,7 @@ class ParquetRows:
     def _read_group(self, group: int) -> np.ndarray:
         table = self.file.read_row_group(group, columns=self.columns)
         columns = [
-            table.column(name).cast("float64").to_numpy(zero_copy_only=False)
+            table.column(name).cast("float64", safe=False).to_numpy(zero_copy_only=False)
             for name in self.columns
         ]
         return np.column_stack(columns)

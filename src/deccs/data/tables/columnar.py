@@ -24,7 +24,8 @@ def read_columnar(path: Path, *, as_text: Collection[str] = ()) -> RawTable:
         column = table.column(place)
         reason = "ids" if name in as_text else reason_for_text(column.type)
         if reason is None:
-            values = column.cast("float64").fill_null(np.nan)
+            # Whole numbers above 2^53 are rounded: whoever uses the column is told.
+            values = column.cast("float64", safe=False).fill_null(np.nan)
             numbers[:, place] = values.to_numpy(zero_copy_only=False)
         else:
             cells = ["" if value is None else str(value) for value in column.to_pylist()]

@@ -8,10 +8,11 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from deccs.data.tables.raw import RawTable, TableError, listed
+from deccs.data.tables.raw import RawTable, TableError, as_unicode, listed
 
 ID_NAME = re.compile(r"(.*[ _.-])?(id|ids|uuid|guid|index|idx|key|row)|unnamed: \d+", re.IGNORECASE)
 ENOUGH_TO_COUNT = 10  # in three rows, 1, 2, 3 may be chance
+EXACT, KEYS_BELOW = 2.0**53, 2.0**64  # between them whole numbers are rounded, and are mostly keys
 
 
 def row_ids(raw: RawTable, id_column: str | None, path: object) -> np.ndarray:
@@ -20,7 +21,9 @@ def row_ids(raw: RawTable, id_column: str | None, path: object) -> np.ndarray:
         return np.arange(len(raw.numbers)) if raw.ids is None else raw.ids
     if id_column not in (*raw.names, *raw.extras):
         raise unknown_column(path, [id_column], (*raw.names, *raw.extras))
-    ids = np.array([str(value).strip() for value in raw.column(id_column)], dtype=object)
+    ids = np.array(
+        [as_unicode(str(value).strip()) for value in raw.column(id_column)], dtype=object
+    )
     if (ids == "").any():
         row = int(np.flatnonzero(ids == "")[0])
         raise TableError(
@@ -64,16 +67,16 @@ def choose_columns(
 def requested_columns(
     raw: RawTable, columns: Sequence[str], id_column: str | None, path: object
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    if absent := [name for name in columns if name not in raw.names]:
+    known = set(raw.names)
+    if absent := [name for name in columns if name not in known]:
         raise unknown_column(path, absent, raw.names)
     if len(set(columns)) < len(columns) or not columns:
         raise TableError(
             f"--columns must name each column once, got {', '.join(columns) or 'none'}."
         )
     check_numeric(raw, columns, path)
-    left_out = {
-        name: "not asked for" for name in raw.names if name not in columns and name != id_column
-    }
+    used = {*columns, id_column}
+    left_out = {name: "not asked for" for name in raw.names if name not in used}
     return tuple(columns), left_out
 
 
@@ -84,6 +87,8 @@ def reason_to_leave_out(name: str, column: np.ndarray) -> str | None:
     'all values are 3'
     >>> reason_to_leave_out("user_id", np.array([17.0, 4.0]))
     'named like an id, every value once'
+    >>> reason_to_leave_out("account key", np.array([2.0**60, 2.0**60]) + [0, 256])
+    'named like an id, whole numbers above 2^53'
     """
     values = column[~np.isnan(column)]
     if len(values) == 0:
@@ -94,10 +99,31 @@ def reason_to_leave_out(name: str, column: np.ndarray) -> str | None:
         return None
     if len(values) >= ENOUGH_TO_COUNT and values[0] in (0, 1) and (np.diff(values) == 1).all():
         return "counts the rows"
-    whole = (values == np.floor(values)).all()
-    if ID_NAME.fullmatch(name) and whole and len(np.unique(values)) == len(values):
-        return "named like an id, every value once"
-    return None
+    if not ID_NAME.fullmatch(name) or (values != np.floor(values)).any():
+        return None
+    if has_long_numbers(values):  # rounded, so that two ids may have become one
+        return "named like an id, whole numbers above 2^53"
+    return "named like an id, every value once" if len(np.unique(values)) == len(values) else None
+
+
+def has_long_numbers(values: np.ndarray) -> bool:
+    """Whether there are whole numbers that are rounded here, such as 64-bit keys."""
+    size = np.abs(values)
+    return bool(((size > EXACT) & (size <= KEYS_BELOW)).any())
+
+
+def notes_on_long_numbers(raw: RawTable, names: Sequence[str]) -> tuple[str, ...]:
+    """What to tell of columns that are clustered although their numbers have more than 16 digits."""
+    if raw.all_features:
+        return ()
+    long = [name for name in names if has_long_numbers(raw.column(name))]
+    if not long:
+        return ()
+    note = (
+        f"Whole numbers above 2^53 are rounded to 16 digits: {listed(long)}. If they are keys, leave "
+        "them out with --columns, or keep one with --id."
+    )
+    return (note,)
 
 
 def check_numeric(raw: RawTable, names: Sequence[str], path: object) -> None:

@@ -1,6 +1,7 @@
 """CSV and TSV with the standard library, in blocks of rows: only numbers are kept after a block is parsed.
 
-Nothing in the file can make memory grow without bound: a line may not be longer than ``MAX_LINE``.
+Nothing in the file can make memory grow without bound: no line or quoted text may be longer than
+``MAX_LINE``, and what is read ahead has a bound, too.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import re
 import warnings
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
+from threading import RLock
 from typing import TextIO
 
 import numpy as np
@@ -23,7 +26,10 @@ from deccs.data.tables.readers import reader
 
 MAX_LINE = 10 * 2**20  # characters
 SAMPLE = 200  # lines that delimiter, decimal mark and header are guessed from
+SAMPLE_CHARACTERS = 4 * 2**20  # at most, and two lines at least
 BLOCK = 1_000  # rows
+BLOCK_CHARACTERS = 16 * 2**20  # at most, and two lines at least
+LONG_FIELDS = RLock()
 DELIMITERS = ("\t", ";", ",")  # in this order: 1,5;2,5 has commas as regularly as semicolons
 MISSING = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none", "?"))
 TRUTH = {"true": 1.0, "false": 0.0}
@@ -60,7 +66,7 @@ def read_delimited(
 ) -> RawTable:
     """Read all columns of a CSV or TSV file. Those in ``as_text`` are text, whatever they hold."""
     text = dict.fromkeys(as_text, "ids")
-    with open_text(path, encoding) as file:
+    with open_text(path, encoding) as file, long_fields():
         try:
             while True:
                 raw, late_text = parse(path, file, header, text)
@@ -71,6 +77,20 @@ def read_delimited(
                 file.seek(0)
         except UnicodeDecodeError as error:
             raise wrong_encoding(path, encoding) from error
+
+
+@contextmanager
+def long_fields() -> Iterator[None]:
+    """Let the csv module read fields of up to ``MAX_LINE`` characters; its own limit is 131,072.
+
+    The limit belongs to the whole process: it is put back, and one thread at a time may change it.
+    """
+    with LONG_FIELDS:
+        before = csv.field_size_limit(MAX_LINE)
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
 
 
 def open_text(path: Path, encoding: str) -> TextIO:
@@ -122,6 +142,17 @@ class Lines:
             )
         return line
 
+    def ahead(self, n_lines: int, n_characters: int) -> list[str]:
+        """The next lines, as many as these bounds allow; at least two if there are any."""
+        lines: list[str] = []
+        left = n_characters
+        for line in islice(self, n_lines):
+            lines.append(line)
+            left -= len(line)
+            if left <= 0 and len(lines) > 1:
+                break
+        return lines
+
     def put_back(self, lines: Sequence[str]) -> None:
         self.put_aside.extendleft(reversed(lines))
         self.number -= len(lines)
@@ -141,7 +172,7 @@ def parse(
 ) -> tuple[RawTable, dict[str, str]]:
     """The columns, and those (with the reason) that turned out to be text only after blocks of numbers."""
     lines = Lines(path, file)
-    first = list(islice(lines, SAMPLE))
+    first = lines.ahead(SAMPLE, SAMPLE_CHARACTERS)
     dialect = dialect_of(path, first, header)
     lines.put_back(first)
     names = position_names(dialect.width)
@@ -156,7 +187,7 @@ def parse(
     reasons = {place: as_text[names[place]] for place in texts}
     late_text: dict[str, str] = {}
     blocks: list[np.ndarray] = []
-    while ahead := list(islice(lines, BLOCK)):
+    while ahead := lines.ahead(BLOCK, BLOCK_CHARACTERS):
         block = fast_block(ahead, texts, dialect)
         if block is None:
             lines.put_back(ahead)
@@ -297,11 +328,14 @@ def dialect_of(path: Path, lines: Sequence[str], header: bool | None) -> Dialect
 
 
 def sample_records(lines: Sequence[str], delimiter: str) -> list[list[str]]:
-    records = [
-        record for record in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if record
-    ]
-    cut_short = len(lines) == SAMPLE and len(records) > 1  # the last record may go on
-    return records[:-1] if cut_short else records
+    """The records without blank lines; quoted text that goes on after the sample is left out."""
+    records: list[list[str]] = []
+    with suppress(csv.Error):  # a quote without an end: the parser of all lines will say where
+        for record in csv.reader(lines, delimiter=delimiter, skipinitialspace=True):
+            if record:
+                records.append(record)
+    goes_on = sum(line.count('"') for line in lines) % 2 == 1
+    return records[:-1] if goes_on and len(records) > 1 else records
 
 
 def has_header(records: Sequence[Sequence[str]], decimal: str) -> bool:

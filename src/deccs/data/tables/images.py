@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from deccs.data.tables.raw import RawTable, TableError, listed, pixel_names
+from deccs.data.tables.raw import RawTable, TableError, as_unicode, listed, pixel_names
 from deccs.data.tables.readers import FOLDER, reader
 
 IMAGE_ENDINGS = frozenset(
     (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 )
+MAX_PIXELS = 2**18  # of an image, 512 x 512: every pixel is a column
 # More than 256 shades of gray: Pillow's conversion would cut them off at 255.
 DEEP_MODES = ("I", "F", "I;16", "I;16B", "I;16L")
 
@@ -20,16 +22,16 @@ DEEP_MODES = ("I", "F", "I;16", "I;16B", "I;16L")
 @reader(FOLDER)
 def read_images(folder: Path) -> RawTable:
     """All images below the folder, in the order of their names, which are their ids."""
-    files = sorted(
+    paths = sorted(
         path
         for path in folder.rglob("*")
-        if path.is_file()
+        if not path.is_dir()
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     )
-    images = [path for path in files if path.suffix.lower() in IMAGE_ENDINGS]
-    others = [
-        path.relative_to(folder) for path in files if path.suffix.lower() not in IMAGE_ENDINGS
-    ]
+    # A pipe or a device may have the name of an image, and reading it may never end.
+    images = [path for path in paths if path.suffix.lower() in IMAGE_ENDINGS and path.is_file()]
+    is_image = set(images)
+    others = [name_of(path, folder) for path in paths if path not in is_image]
     if not images:
         raise TableError(
             f"{folder} has no images, only {listed(others) or 'nothing'}. "
@@ -45,8 +47,7 @@ def read_images(folder: Path) -> RawTable:
                 f"is {size(image)} (width x height). Resize them."
             )
         table[row] = image.ravel()
-    names = [path.relative_to(folder) for path in images]
-    parents = np.array([name.parent.as_posix() for name in names], dtype=object)
+    parents = np.array([name_of(path.parent, folder) for path in images], dtype=object)
     notes = (f"{len(others)} files are not images: {listed(others)}.",) if others else ()
     height, width = first.shape
     return RawTable(
@@ -56,8 +57,17 @@ def read_images(folder: Path) -> RawTable:
         image_shape=(height, width),
         all_features=True,
         notes=notes,
-        ids=np.array([name.as_posix() for name in names], dtype=object),
+        ids=np.array([name_of(path, folder) for path in images], dtype=object),
     )
+
+
+def name_of(path: Path, folder: Path) -> str:
+    """The name below the folder, as text that every file can hold.
+
+    >>> name_of(Path("photos/cats/\\udcff.png"), Path("photos"))  # a byte that is not UTF-8
+    'cats/\\\\udcff.png'
+    """
+    return as_unicode(path.relative_to(folder).as_posix())
 
 
 def gray(path: Path) -> Any:
@@ -67,12 +77,32 @@ def gray(path: Path) -> Any:
     except ImportError as error:
         raise TableError('Images need Pillow: pip install "deccs[tables]".') from error
     try:
-        with Image.open(path) as image:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # refused below
+            image = Image.open(path)  # reads the size, and no pixel
+        with image:
+            check_size(path, *image.size)
             return np.asarray(image if image.mode in DEEP_MODES else image.convert("L"))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except Image.DecompressionBombError as error:
+        raise too_large(path, str(error)) from error
+    except TableError:
+        raise
+    except Exception as error:  # Pillow has no common class for what damaged files lead to
         raise TableError(
             f"{path} cannot be read as an image: {error}. Replace or remove it."
         ) from error
+
+
+def check_size(path: Path, width: int, height: int) -> None:
+    if width * height > MAX_PIXELS:
+        raise too_large(path, f"it is {width} x {height}")
+
+
+def too_large(path: Path, why: str) -> TableError:
+    return TableError(
+        f"{path} is too large: {why}. Every pixel is a column, and an image may have at most "
+        f"{MAX_PIXELS:,} pixels, such as 512 x 512. Make the images smaller; 32 x 32 is often enough."
+    )
 
 
 def size(image: np.ndarray) -> str:

@@ -63,6 +63,15 @@ def pixel_names(height: int, width: int) -> tuple[str, ...]:
     return tuple(f"pixel {row},{column}" for row in range(height) for column in range(width))
 
 
+def as_unicode(text: str) -> str:
+    """Text that can be written as UTF-8: what stands for other bytes of a file name is spelled out.
+
+    >>> as_unicode("plain"), as_unicode("\\udcff.png")
+    ('plain', '\\\\udcff.png')
+    """
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def check_names(path: object, names: Iterable[str]) -> None:
     seen: dict[str, int] = {}
     for place, name in enumerate(names, start=1):

@@ -75,6 +75,10 @@ def read_raw(path: Path, encoding: str, header: bool | None, as_text: Collection
     """Read a file with the reader for its ending."""
     if not path.exists():
         raise TableError(f"There is no file {path}. Give a file that ends in {readable()}.")
+    if not (path.is_file() or path.is_dir()):  # reading a pipe or a device may never end
+        raise TableError(
+            f"{path} is a device, a pipe or the like, not a file. Save the data to a file and give that."
+        )
     if path.is_file() and path.stat().st_size == 0:
         raise TableError(f"{path} is empty. Give a table with one row per line.")
     ending = FOLDER if path.is_dir() else path.suffix.lower()

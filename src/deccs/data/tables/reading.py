@@ -10,7 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from deccs.data.tables.columns import check_numeric, choose_columns, row_ids
+from deccs.data.tables.columns import (
+    check_numeric,
+    choose_columns,
+    notes_on_long_numbers,
+    row_ids,
+)
 from deccs.data.tables.missing import Complete, complete
 from deccs.data.tables.raw import RawTable, TableError, listed
 from deccs.data.tables.readers import read_raw
@@ -88,7 +93,7 @@ def read_table(
             f"{path}: {checked.kept.sum()} of {len(ids)} rows are without missing values, and clustering "
             "needs at least two. Leave out the emptiest columns with --columns, or use --missing mean."
         )
-    notes = (*raw.notes, *checked.notes)
+    notes = (*raw.notes, *notes_on_long_numbers(raw, names), *checked.notes)
     if len(names) == 1:
         notes = (*notes, f"Only one column is clustered, {names[0]!r}: the clusters are ranges.")
     how = {"missing": missing, "encoding": encoding, "header": header, "ids": ids}
@@ -187,13 +192,13 @@ def model_columns(
             )
         note = "The file has no column names: its columns are taken in the model's order."
         return raw.numbers, {}, (note,)
-    if absent := [name for name in names if name not in raw.names]:
+    known = set(raw.names)
+    if absent := [name for name in names if name not in known]:
         raise TableError(
             f"{path} lacks columns the model needs: {listed(absent)}. It has {listed(raw.names)}."
         )
-    left_out = {
-        name: "not in the model" for name in raw.names if name not in names and name != id_column
-    }
+    used = {*names, id_column}
+    left_out = {name: "not in the model" for name in raw.names if name not in used}
     check_numeric(raw, names, path)
     notes = (f"Not in the model, ignored: {listed(left_out)}.",) if left_out else ()
     return raw.features(names), left_out, notes
