@@ -20,7 +20,7 @@ if os.environ.get("DECCS_DATA"):  # tests change the working folder
 def pytest_collection_modifyitems(config):
     """Warnings to ignore. In pyproject.toml they would be imported, and torch with them, by every process."""
     config.addinivalue_line(
-        "filterwarnings", "ignore:Member .* is left out:deccs.members.running.MemberWarning"
+        "filterwarnings", "ignore:Member .* is left out:deccs.members.asking.MemberWarning"
     )
     config.addinivalue_line("filterwarnings", "ignore::sklearn.exceptions.ConvergenceWarning")
 

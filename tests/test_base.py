@@ -289,9 +289,15 @@ def test_an_error_leaves_the_checkpoint(small, blobs, tmp_path):
 
 def test_facts_are_what_a_result_depends_on():
     facts = DECCS(
-        3, n_jobs=2, verbose=True, callbacks=[print], checkpoint="x", random_state=1
+        3,
+        n_jobs=2,
+        member_timeout=9,
+        verbose=True,
+        callbacks=[print],
+        checkpoint="x",
+        random_state=1,
     )._facts()
-    without = {"n_jobs", "verbose", "callbacks", "checkpoint", "random_state"}
+    without = {"n_jobs", "member_timeout", "verbose", "callbacks", "checkpoint", "random_state"}
     assert not without & set(facts)
     assert facts == DECCS(3)._facts() == DECCS(3, rounds=Rounds(), network=Network())._facts()
     assert facts["rounds__n_rounds"] == "10" and facts["device"] == repr(base.pick_device("auto"))

@@ -22,7 +22,7 @@ from torch import nn
 from deccs import DECCS, Callback, Network, Pretraining, Rounds
 from deccs.data import rows as rows_module
 from deccs.data.source import ParquetRows
-from deccs.members.running import MemberWarning
+from deccs.members.asking import MemberWarning
 from deccs.rounds.algorithm import FULL
 from deccs.scores import nmi
 from tests.helpers.images import blots

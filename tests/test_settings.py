@@ -58,6 +58,7 @@ def test_deccs_has_few_parameters():
         "views",
         "rounds",
         "n_jobs",
+        "member_timeout",
     ]
     assert len(DECCS._get_param_names()) <= 14
 

@@ -10,8 +10,8 @@ from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans
 from sklearn.mixture import GaussianMixture
 
 from deccs import DECCS, Callback, Rounds
+from deccs.members.asking import MemberWarning
 from deccs.members.default import DEFAULT_MEMBERS, VIEW_MEMBERS
-from deccs.members.running import MemberWarning
 from deccs.members.views import MANIFOLD, RAW
 from deccs.notebook import summary_html
 from deccs.rounds.look import CONSENSUS

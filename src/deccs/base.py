@@ -67,7 +67,14 @@ NETWORK = settings(Network) | Rule(
 )
 CHECKPOINT = NONE | instance(str, PathLike, Checkpoint, words="the path of a folder")
 MOST_SCORED = 5_000  # rows: their neighbors are found in a second or two
-WITHOUT_EFFECT = ("checkpoint", "callbacks", "verbose", "n_jobs", "random_state")
+WITHOUT_EFFECT = (
+    "checkpoint",
+    "callbacks",
+    "verbose",
+    "n_jobs",
+    "member_timeout",
+    "random_state",
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -139,6 +139,7 @@ N_JOBS = Rule(
     "None, -1 for all cores, or a whole number of at least 1",
     lambda value: value is None or (is_whole(value) and value != 0),
 )
+TIMEOUT = number(above=0) | NONE
 SEED = Rule(
     "None, a whole number of at least 0 or a numpy.random.RandomState",
     lambda value: (

@@ -16,13 +16,14 @@ from sklearn.cluster import KMeans
 from deccs import plots
 from deccs.answer import Answer
 from deccs.base import AutoencoderEmbedder, Fit, SoftClusterer
-from deccs.checks import ANY, AUTO, N_CLUSTERS, N_JOBS, NONE, settings
+from deccs.checks import ANY, AUTO, N_CLUSTERS, N_JOBS, NONE, TIMEOUT, settings
 from deccs.consensus import lwgp
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
 from deccs.data.source import RowSource, blocks, rows_at_once
 from deccs.events import Progress
 from deccs.labels import NOISE, align_labels, canonical, majority_map
+from deccs.members.asking import Jobs
 from deccs.members.checks import Ensemble, asked_clusters, ensemble_for, most_asked
 from deccs.members.choice import NEVER, Candidate, Judge, best_of
 from deccs.members.default import Member, ViewMember
@@ -94,6 +95,9 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         alone.
     n_jobs : int or None
         Members that run at the same time.
+    member_timeout : float or None
+        Seconds that a member may take. One that takes longer is stopped and left out with a warning.
+        Members then run in processes of their own, so that one that crashes is left out, too.
     device : str, default="auto"
         A device of torch; "auto" is the GPU if there is one.
     random_state : int, RandomState or None
@@ -146,6 +150,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     views: Annotated[str | None, AUTO | NONE] = "auto"
     rounds: Annotated[Rounds | None, settings(Rounds)] = None
     n_jobs: Annotated[int | None, N_JOBS] = None
+    member_timeout: Annotated[float | None, TIMEOUT] = None
 
     ADDED: ClassVar[dict[str, Any]] = {"views": None}
     RENAMED: ClassVar[dict[str, str]] = {
@@ -223,7 +228,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             rounds,
             fit.root,
             look=look,
-            n_jobs=self.n_jobs,
+            jobs=Jobs(self.n_jobs, self.member_timeout),
             listeners=fit.listeners,
             checkpoint=fit.checkpoint,
         )
@@ -257,7 +262,8 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         seed = seed_for(fit.root, "manifold")
         views = views_of(scaled, components, sample, n_clusters, seed)
         fit.listeners.tell("on_progress", Progress("views", 1, n_steps))
-        partitions = cluster_views(ensemble.on_views, views, fit.root, n_jobs=self.n_jobs)
+        jobs = Jobs(self.n_jobs, self.member_timeout)
+        partitions = cluster_views(ensemble.on_views, views, fit.root, jobs=jobs)
         panel = partitions.labels
         fit.listeners.tell("on_progress", Progress("views", n_steps, n_steps))
         consensus = lwgp(panel, n_clusters, random_state=seed_for(fit.root, "consensus"))

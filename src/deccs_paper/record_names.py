@@ -17,6 +17,7 @@ NOT_RECORDED = (
     "verbose",
     "callbacks",
     "n_jobs",
+    "member_timeout",
     "device",
     "random_state",
     "network",

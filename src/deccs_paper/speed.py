@@ -28,8 +28,8 @@ from deccs.data.source import source_of
 from deccs.environment import peak_memory_mb
 from deccs.estimator import DECCS
 from deccs.events import Callback
+from deccs.members.asking import ask
 from deccs.members.default import default_members
-from deccs.members.running import ask
 from deccs.network.autoencoder import Autoencoder, encode
 from deccs.network.device import threads_for
 from deccs.rounds.classifiers import Classifiers, Heads, classify, present_clusters, split_sample

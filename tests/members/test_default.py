@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
+from deccs.members.asking import fresh_copy
 from deccs.members.default import DEFAULT_MEMBERS, MEMBERS, default_members, member
-from deccs.members.running import fresh_copy
 from deccs.scores import ari
 
 

@@ -4,8 +4,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from deccs import DECCS, Network, Pretraining, Rounds, scores
+from deccs.members.asking import fresh_copy
 from deccs.members.default import DEFAULT_MEMBERS, MEMBERS
-from deccs.members.running import fresh_copy
 
 every_member = pytest.mark.parametrize("name", MEMBERS)
 

@@ -16,9 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from deccs.labels import canonical
+from deccs.members.asking import Jobs, MemberWarning
 from deccs.members.default import default_members
 from deccs.members.guard import is_known
-from deccs.members.running import MemberWarning, cluster, without_small_clusters
+from deccs.members.running import cluster, without_small_clusters
 from deccs.members.spectral import NeighborSpectral
 from deccs.rules import smallest_cluster
 
@@ -207,9 +208,9 @@ def test_given_members_are_not_changed(blobs):
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_two_jobs_give_what_one_gives(blobs, backend):
     members = default_members(3)
-    one = run(members, blobs.X, n_jobs=1)
+    one = run(members, blobs.X, jobs=Jobs(1))
     with parallel_config(backend=backend):
-        two = run(members, blobs.X, n_jobs=2)
+        two = run(members, blobs.X, jobs=Jobs(2))
     assert_array_equal(one.labels, two.labels)
 
 
@@ -258,7 +259,7 @@ def test_a_member_that_changes_its_input_does_not_spoil_the_next(backend):
     expected = canonical((X[:, 0] > np.median(X[:, 0])).astype(int))
     assert_array_equal(run(members, X).labels, [expected, expected])
     with parallel_config(backend=backend):
-        assert_array_equal(run(members, X, n_jobs=2).labels, [expected, expected])
+        assert_array_equal(run(members, X, jobs=Jobs(2)).labels, [expected, expected])
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from deccs.data.scaling import fit_scaler
 from deccs.data.source import source_of
 from deccs.datasets import make_rings
 from deccs.events import Listeners
-from deccs.members.running import MemberWarning
+from deccs.members.asking import MemberWarning
 from deccs.rounds import objective
 from deccs.rounds import restarts as module
 from deccs.rounds.algorithm import draw_sample, is_stable, learn_consensus

@@ -17,6 +17,7 @@ from deccs.checks import (
     N_CLUSTERS,
     N_JOBS,
     NONE,
+    TIMEOUT,
     check_parameters,
     instance,
     whole,
@@ -30,6 +31,7 @@ from deccs.data.source import RowSource, SelectedRows, each_block
 from deccs.events import Progress
 from deccs.labels import NOISE, align_labels, majority_map
 from deccs.members.agreement import average_agreement, pairwise_agreement
+from deccs.members.asking import Jobs
 from deccs.members.carry import NearestInSample
 from deccs.members.checks import members_for
 from deccs.members.default import DEFAULT_MEMBERS, Member
@@ -57,7 +59,7 @@ class ConsensusClustering(Clusterer):
         this sample.
     n_jobs : int or None
         Members that run at the same time.
-    scale, random_state, verbose, callbacks
+    member_timeout, scale, random_state, verbose, callbacks
         As for :class:`deccs.DECCS`.
 
     Attributes
@@ -99,6 +101,7 @@ class ConsensusClustering(Clusterer):
     weights: Annotated[Sequence[float] | None, ANY] = None
     sample_size: Annotated[int, whole(at_least=2)] = 11_000
     n_jobs: Annotated[int | None, N_JOBS] = None
+    member_timeout: Annotated[float | None, TIMEOUT] = None
 
     def members_predict(self, X: Any) -> np.ndarray:
         """Each member's labels, numbered alike: (n_members, n_points), ordered as ``member_names_``."""
@@ -150,7 +153,12 @@ class ConsensusClustering(Clusterer):
         clock.lap("embed")
         fit.listeners.tell("on_progress", Progress("members", 0, len(members)))
         partitions = cluster(
-            members, self._sample_Z, self.sample_, fit.root, min_cluster_size=1, n_jobs=self.n_jobs
+            members,
+            self._sample_Z,
+            self.sample_,
+            fit.root,
+            min_cluster_size=1,
+            jobs=Jobs(self.n_jobs, self.member_timeout),
         )
         fit.listeners.tell("on_progress", Progress("members", len(members), len(members)))
         self.member_names_, self.base_partitions_ = partitions.names, partitions.labels
@@ -222,7 +230,9 @@ class AutoencoderConsensus(ConsensusClustering, AutoencoderEmbedder):
     ----------
     network, pretraining, device, checkpoint
         As for :class:`deccs.DECCS`; a pretrained autoencoder is used as it is.
-    n_clusters, members, function, weights, sample_size, scale, n_jobs, random_state, verbose, callbacks
+    n_clusters, members, function, weights, sample_size, n_jobs, member_timeout
+        As for :class:`ConsensusClustering`.
+    scale, random_state, verbose, callbacks
         As for :class:`ConsensusClustering`.
 
     Attributes

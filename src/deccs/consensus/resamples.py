@@ -22,11 +22,11 @@ from deccs.counting.panel import by_ward, tree_cuts
 from deccs.data.sampling import Others
 from deccs.labels import as_labels, canonical
 from deccs.members.agglomerative import Agglomerative, parts_between_gaps
+from deccs.members.asking import fresh_copy
 from deccs.members.carry import NearestInSample
 from deccs.members.default import MEMBERS
 from deccs.members.genie import Genie, genie_merges
 from deccs.members.guard import guarded
-from deccs.members.running import fresh_copy
 from deccs.members.spanning_tree import spanning_tree
 from deccs.seeds import reproducible_threads, seed_for
 

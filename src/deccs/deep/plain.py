@@ -16,10 +16,10 @@ from deccs.data.source import source_of
 from deccs.deep.base import DeepClustering
 from deccs.events import Progress
 from deccs.labels import NOISE
+from deccs.members.asking import fresh_copy
 from deccs.members.carry import NearestInSample
 from deccs.members.checks import asked_clusters
 from deccs.members.guard import guarded
-from deccs.members.running import fresh_copy
 from deccs.seeds import generator_for, seed_for
 from deccs.storage import NotKept
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from sklearn.base import clone
 
-from deccs.labels import NOISE, align_labels, as_labels, canonical
-from deccs.members.checks import is_labeling
+from deccs.labels import NOISE, align_labels, canonical
+from deccs.members.asking import ONE_BY_ONE, Jobs, MemberWarning, ask_all
 from deccs.members.default import Member, ViewMember
-from deccs.members.guard import guarded
 from deccs.members.views import Views
 from deccs.rules import smallest_cluster
 from deccs.seeds import seed_for
@@ -30,10 +26,6 @@ class Partitions:
 
     names: tuple[str, ...]
     labels: np.ndarray  # (n_members, n_sample), from 0, -1 for "no label"
-
-
-class MemberWarning(UserWarning):
-    """A member was left out."""
 
 
 class TooFewMembers(ValueError):
@@ -59,7 +51,7 @@ def cluster(
     *,
     standardize: bool = False,
     min_cluster_size: int = 6,
-    n_jobs: int | None = None,
+    jobs: Jobs = ONE_BY_ONE,
 ) -> Partitions:
     """Let every member cluster the embedded sample.
 
@@ -69,9 +61,8 @@ def cluster(
     two must remain.
     """
     standard = of_one_scale(Z, each_column=standardize)
-    answers = Parallel(n_jobs=n_jobs)(
-        delayed(ask)(member, standard, sample, seed_for(root, name)) for name, member in members
-    )
+    questions = {name: (member, standard, sample, seed_for(root, name)) for name, member in members}
+    answers = ask_all(questions, jobs)
     names: list[str] = []
     partitions: list[np.ndarray] = []
     for (name, _), (answer, complaint) in zip(members, answers, strict=True):
@@ -94,14 +85,15 @@ def cluster(
 
 
 def cluster_views(
-    members: Sequence[ViewMember], views: Views, root: int, *, n_jobs: int | None = None
+    members: Sequence[ViewMember], views: Views, root: int, *, jobs: Jobs = ONE_BY_ONE
 ) -> Partitions:
     """Let members cluster the sample of the views. One that fails is left out with a warning."""
     scaled = {view: of_one_scale(views.view(view)) for view in {view for _, _, view in members}}
-    answers = Parallel(n_jobs=n_jobs)(
-        delayed(ask)(member, scaled[view], views.sample, seed_for(root, view, name))
+    questions = {
+        name: (member, scaled[view], views.sample, seed_for(root, view, name))
         for name, member, view in members
-    )
+    }
+    answers = ask_all(questions, jobs)
     names, partitions = [], []
     for (name, _, _), (answer, complaint) in zip(members, answers, strict=True):
         if answer is None:
@@ -122,28 +114,3 @@ def of_one_scale(Z: np.ndarray, each_column: bool = False) -> np.ndarray:
     Z = Z.astype(np.float64)
     deviation = Z.std(axis=0) if each_column else np.sqrt(Z.var(axis=0).mean(keepdims=True))
     return np.asarray((Z - Z.mean(axis=0)) / np.where(deviation > 1e-9, deviation, 1))
-
-
-def fresh_copy(member: Any, seed: int) -> Any:
-    """An unfitted copy, with a seed where it has none; so have the steps of a pipeline."""
-    fresh = clone(member, safe=False)
-    for key, value in sorted(getattr(fresh, "get_params", dict)().items()):
-        if value is None and (key == "random_state" or key.endswith("__random_state")):
-            fresh.set_params(**{key: seed if key == "random_state" else seed_for(seed, key)})
-    return fresh
-
-
-def ask(member: Any, Z: np.ndarray, sample: np.ndarray, seed: int) -> tuple[np.ndarray | None, str]:
-    """One member's labels of the sample, or None and why not."""
-    if is_labeling(member):
-        return member[sample], ""
-    try:
-        with guarded(member, seed):
-            answer = fresh_copy(member, seed).fit_predict(
-                Z.copy(order="K")
-            )  # it may change its copy
-        if np.shape(answer) != (len(Z),):
-            return None, f"fit_predict returned shape {np.shape(answer)} for {len(Z)} points"
-        return as_labels(answer), ""
-    except (Exception, SystemExit) as error:  # noqa: BLE001  a user's member may raise anything; the others continue
-        return None, f"{type(error).__name__}: {error}"

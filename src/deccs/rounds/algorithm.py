@@ -19,9 +19,10 @@ from deccs.data.sampling import draw_rows, sample_count
 from deccs.events import NOBODY, Listeners
 from deccs.labels import canonical
 from deccs.members.agreement import average_agreement, member_weights, pairwise_agreement
+from deccs.members.asking import ONE_BY_ONE, Jobs, MemberWarning
 from deccs.members.choice import NEVER
 from deccs.members.default import Member
-from deccs.members.running import MemberWarning, TooFewMembers, cluster
+from deccs.members.running import TooFewMembers, cluster
 from deccs.network.autoencoder import Autoencoder, encode
 from deccs.rounds.classifiers import Classifiers, classify, split_sample
 from deccs.rounds.journal import Journal
@@ -46,7 +47,7 @@ def learn_consensus(
     *,
     start: int = 0,
     look: Look | None = None,
-    n_jobs: int | None = None,
+    jobs: Jobs = ONE_BY_ONE,
     listeners: Listeners = NOBODY,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Consensus:
@@ -57,7 +58,7 @@ def learn_consensus(
         seed, clock = seed_for(root, "round", number), Clock()
         try:
             round_, classifiers, clustered = open_round(
-                journal.autoencoder, rows, members, settings, number, start, seed, clock, n_jobs
+                journal.autoencoder, rows, members, settings, number, start, seed, clock, jobs
             )
         except TooFewMembers as error:
             if journal.best is None:
@@ -96,7 +97,7 @@ def open_round(
     start: int,
     seed: int,
     clock: Clock,
-    n_jobs: int | None = None,
+    jobs: Jobs = ONE_BY_ONE,
 ) -> tuple[Round, Classifiers, Clustered]:
     """Sample, embed, cluster, classify, agree: all of a round but its update."""
     sample = draw_sample(len(rows), settings.sample_size, seed)  # (n_sample,)
@@ -109,7 +110,7 @@ def open_round(
         seed,
         standardize=settings.standardize,
         min_cluster_size=settings.min_cluster_size,
-        n_jobs=n_jobs,
+        jobs=jobs,
     )
     clock.lap("cluster")
     train, held_out = split_sample(

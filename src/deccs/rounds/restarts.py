@@ -10,6 +10,7 @@ import torch
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
 from deccs.events import NOBODY, Listeners
+from deccs.members.asking import ONE_BY_ONE, Jobs
 from deccs.members.default import Member
 from deccs.members.neighbors import neighbor_graph, normalized_cut
 from deccs.network.autoencoder import Autoencoder, encode
@@ -34,7 +35,7 @@ def best_of_starts(
     root: int,
     *,
     look: Look | None = None,
-    n_jobs: int | None = None,
+    jobs: Jobs = ONE_BY_ONE,
     listeners: Listeners = NOBODY,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Consensus:
@@ -61,7 +62,7 @@ def best_of_starts(
             root if start == 0 else seed_for(root, "start", start),
             start=start,
             look=look,
-            n_jobs=n_jobs,
+            jobs=jobs,
             listeners=listeners,
             checkpoint=checkpoint.at("start", start),
         )

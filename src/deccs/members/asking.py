@@ -1,0 +1,100 @@
+"""Asking members for their labels: in this process or in others, with a limit of time if there is one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.base import clone
+
+from deccs.labels import as_labels
+from deccs.members.checks import is_labeling
+from deccs.members.guard import guarded
+from deccs.members.processes import Died, NotSent, OutOfTime, in_processes
+from deccs.seeds import seed_for
+
+Question = tuple[Any, np.ndarray, np.ndarray, int]  # the arguments of `ask`
+Answer = tuple[np.ndarray | None, str]  # (n_sample,) labels, or None and why there are none
+
+
+class MemberWarning(UserWarning):
+    """A member was left out, or is not run as it was asked for."""
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """How members are run."""
+
+    n_jobs: int | None = None  # at the same time
+    timeout: float | None = None  # seconds that each may take
+
+
+ONE_BY_ONE = Jobs()
+
+
+def ask_all(questions: Mapping[str, Question], jobs: Jobs) -> list[Answer]:
+    """The answers of members, by their names.
+
+    A member cannot be stopped inside this process, so those with a limit of time run in others. So
+    do all of them after a worker of joblib has died: a process each shows whose fault it was.
+    """
+    if jobs.timeout is None:
+        try:
+            asked = (delayed(ask)(*question) for question in questions.values())
+            return list(Parallel(n_jobs=jobs.n_jobs)(asked))
+        except Exception:  # noqa: BLE001  `ask` raises none: a worker has died, or cannot be sent a member
+            pass
+    n_workers = effective_n_jobs(jobs.n_jobs)
+    results = in_processes(ask, list(questions.values()), n_workers, jobs.timeout)
+    return [
+        answer_of(name, question, result, jobs)
+        for (name, question), result in zip(questions.items(), results, strict=True)
+    ]
+
+
+def answer_of(name: str, question: Question, result: Any, jobs: Jobs) -> Answer:
+    """The answer from another process; a member that cannot be sent to one is asked in this one."""
+    if isinstance(result, OutOfTime):
+        return None, f"it took longer than member_timeout={jobs.timeout:g} seconds"
+    if isinstance(result, Died):
+        return None, f"the process it ran in has died ({result})"
+    if isinstance(result, NotSent):
+        no_limit = "" if jobs.timeout is None else ", without a limit of time"
+        warnings.warn(
+            f"Member {name!r} cannot be sent to another process ({result}). It runs in this "
+            f"one{no_limit}.",
+            MemberWarning,
+            stacklevel=4,
+        )
+        return ask(*question)
+    answer: Answer = result
+    return answer
+
+
+def fresh_copy(member: Any, seed: int) -> Any:
+    """An unfitted copy, with a seed where it has none; so have the steps of a pipeline."""
+    fresh = clone(member, safe=False)
+    for key, value in sorted(getattr(fresh, "get_params", dict)().items()):
+        if value is None and (key == "random_state" or key.endswith("__random_state")):
+            fresh.set_params(**{key: seed if key == "random_state" else seed_for(seed, key)})
+    return fresh
+
+
+def ask(member: Any, Z: np.ndarray, sample: np.ndarray, seed: int) -> tuple[np.ndarray | None, str]:
+    """One member's labels of the sample, or None and why not."""
+    if is_labeling(member):
+        return member[sample], ""
+    try:
+        with guarded(member, seed):
+            answer = fresh_copy(member, seed).fit_predict(
+                Z.copy(order="K")
+            )  # it may change its copy
+        if np.shape(answer) != (len(Z),):
+            return None, f"fit_predict returned shape {np.shape(answer)} for {len(Z)} points"
+        return as_labels(answer), ""
+    except (Exception, SystemExit) as error:  # noqa: BLE001  a user's member may raise anything; the others continue
+        return None, f"{type(error).__name__}: {error}"
