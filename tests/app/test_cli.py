@@ -1,5 +1,6 @@
 """From a file to labels and back, as a user types it."""
 
+import ctypes
 import json
 import os
 import signal
@@ -10,9 +11,11 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import torch
+from sklearn.cluster import KMeans
 
 from deccs import DECCS, __version__
 from deccs.app import commands, plugins, run_folder
+from deccs.members.default import MEMBERS
 from deccs.network.by_hand import FeedForward
 from tests.helpers.command_line import deccs, rows_of, write_table
 
@@ -153,6 +156,30 @@ def test_json_is_one_object_and_the_seed_fixes_all(run, place, tmp_path):
         and json.loads(out)["status"] == "error"
         and "no file" in json.loads(out)["message"]
     )
+
+
+class Loud(KMeans):
+    """Prints in all the ways there are."""
+
+    def fit(self, X, y=None, sample_weight=None):
+        print("by Python")
+        os.write(1, b"by the system\n")
+        subprocess.run([sys.executable, "-c", "print('by a process')"], check=True)
+        ctypes.CDLL(None).puts(b"by C")
+        return super().fit(X)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="C code is asked for by its name on Linux and macOS")
+def test_what_members_print_is_no_part_of_the_result(place, tmp_path, monkeypatch, capfd):
+    monkeypatch.setitem(MEMBERS, "loud", lambda k: Loud(k, n_init=1))
+    options = ("--config", place / "fit.toml", "--out", tmp_path / "run", "--json", "--quiet")
+    code, out, err = deccs("fit", place / "train.csv", *options, "--members", "kmeans,loud")
+    assert code == 0 and json.loads(out)["status"] == "ok"
+    ctypes.CDLL(None).fflush(None)
+    system = capfd.readouterr()
+    assert system.out == ""
+    for words in ("by Python", "by the system", "by a process", "by C"):
+        assert words in err + system.err
 
 
 def test_the_report_written_again_is_the_same(run, place, tmp_path):

@@ -20,7 +20,13 @@ from deccs.answer import Answer
 from deccs.app import run_folder
 from deccs.app.comparison import compare_runs
 from deccs.app.methods import estimator_for, methods
-from deccs.app.output import INTERRUPTED, UNEXPECTED, Output, warnings_as_notes
+from deccs.app.output import (
+    INTERRUPTED,
+    UNEXPECTED,
+    Output,
+    prints_to_stderr,
+    warnings_as_notes,
+)
 from deccs.app.request import (
     CompareRequest,
     DatasetsRequest,
@@ -111,6 +117,7 @@ def train(
     log = RunLog(writer.folder / run_folder.ROUNDS, resume=resume)
     with ExitStack() as stack:
         stack.enter_context(warnings_as_notes(output))
+        stack.enter_context(prints_to_stderr())
         callbacks: list[Any] = [writer, log]
         if not output.quiet:
             callbacks.append(stack.enter_context(Display(output.stderr)))

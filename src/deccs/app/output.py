@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from typing import Any
 
 import typer
@@ -74,3 +76,26 @@ def warnings_as_notes(output: Output) -> Iterator[None]:
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.showwarning = lambda message, *place: output.note(f"Note: {message}")
         yield
+
+
+@contextmanager
+def prints_to_stderr() -> Iterator[None]:
+    """What others print meanwhile goes to stderr: stdout is for results.
+
+    Members and callbacks may print by Python, by C code or in processes that they start.
+    """
+    with ExitStack() as stack:
+        with suppress(OSError):  # one of both is closed
+            kept = os.dup(1)
+            stack.callback(os.close, kept)
+            os.dup2(2, 1)
+            stack.callback(os.dup2, kept, 1)
+            stack.callback(flush_c_library)
+        stack.enter_context(redirect_stdout(sys.stderr))
+        yield
+
+
+def flush_c_library() -> None:
+    """Write out what C code has printed: it keeps it until the end of the process."""
+    if os.name == "posix":
+        ctypes.CDLL(None).fflush(None)
