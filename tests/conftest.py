@@ -23,6 +23,8 @@ def pytest_collection_modifyitems(config):
         "filterwarnings", "ignore:Member .* is left out:deccs.members.asking.MemberWarning"
     )
     config.addinivalue_line("filterwarnings", "ignore::sklearn.exceptions.ConvergenceWarning")
+    # No good state may be set aside: the fit would still end with the same bits.
+    config.addinivalue_line("filterwarnings", "error::deccs.storage.checkpoints.CheckpointWarning")
 
 
 @pytest.fixture

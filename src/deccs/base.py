@@ -217,15 +217,20 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         bounds = self._bounds()
         if bounds is None:
             return
-        known = fit.checkpoint.load("count")
+        known = fit.checkpoint.restore("count", lambda state: self._placed(fit, state["count"]))
         if known is None:
-            found = count_clusters_of(fit.source, self.scaler_, bounds, fit.root, fit.listeners)
-            known = {"count": found}
-            fit.checkpoint.save("count", known)
-        self.count_: Count = known["count"]
-        blocks = (self.scaler_(block) for _, block in each_block(fit.source))
-        self._sample_places = np.concatenate([self.count_.places(block) for block in blocks])
+            count = count_clusters_of(fit.source, self.scaler_, bounds, fit.root, fit.listeners)
+            fit.checkpoint.save("count", {"count": count})
+            known = self._placed(fit, count)
+        self.count_: Count = known[0]
+        self._sample_places = known[1]
         self._check(fit.source.shape[0])
+
+    def _placed(self, fit: Fit, count: Count) -> tuple[Count, np.ndarray]:
+        """A count with the place in its sample of each row's nearest neighbor, if it is one of the data."""
+        count.check(fit.source.shape[0])
+        blocks = (self.scaler_(block) for _, block in each_block(fit.source))
+        return count, np.concatenate([count.places(block) for block in blocks])
 
     def _counted(self) -> Count:
         check_is_fitted(self, "labels_")

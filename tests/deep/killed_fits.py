@@ -9,6 +9,7 @@ import random
 import signal
 import sys
 import traceback
+import warnings
 from pathlib import Path
 
 from sklearn.datasets import make_blobs
@@ -122,6 +123,7 @@ def resumed(name, folder):
 
 
 def main(folder):
+    warnings.simplefilter("error", checkpoints.CheckpointWarning)  # no good state is set aside
     check_often()
     for name in RESUMABLE:
         try:

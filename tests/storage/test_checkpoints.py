@@ -16,7 +16,7 @@ from torch import nn
 
 import deccs
 from deccs import DECCS, Callback, Network, Pretraining, Rounds
-from deccs.storage import CheckpointError, ModelFileError, checkpoints
+from deccs.storage import CheckpointError, CheckpointWarning, checkpoints
 from deccs.storage.checkpoints import FolderCheckpoint, as_fact, fingerprint
 from tests.helpers.images import blots
 
@@ -211,11 +211,131 @@ def test_what_has_no_effect_may_change(stopped, blobs):
     new(checkpoint=stopped, n_jobs=1, callbacks=[Stopper()]).fit(blobs.X)
 
 
-def test_a_damaged_state_is_said(stopped, blobs):
+def test_a_damaged_state_is_set_aside_and_the_fit_goes_on(stopped, blobs):
     path = stopped / "start-0-rounds.state.zip"
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ModelFileError, match="truncated"):
-        new(checkpoint=stopped).fit(blobs.X)
+    again = Stopper()
+    with pytest.warns(CheckpointWarning, match="rounds.state.zip cannot be used: .*truncated"):
+        found = new(checkpoint=stopped, callbacks=[again]).fit(blobs.X)
+    assert_same_bits(found, new().fit(blobs.X))
+    assert again.seen == 4  # all rounds, but no pretraining
+    assert not stopped.exists()
+
+
+def saved_names(folder):
+    return sorted(path.name.removesuffix(".state.zip") for path in folder.iterdir())
+
+
+def test_states_are_removed_before_what_tells_whose_they_are(stopped, blobs, monkeypatch):
+    """Killed meanwhile, the next fit with another seed took what was left in silence."""
+    assert saved_names(stopped) == ["fit", "pretrained", "start-0-rounds", "whole-network-trained"]
+    removed, real = [], Path.unlink
+
+    def unlink(path, **options):
+        removed.append(path.name)
+        real(path, **options)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    FolderCheckpoint(stopped).remove()
+    assert len(removed) == 4 and removed[-1] == "fit.state.zip"
+
+
+@pytest.mark.parametrize("changes", [{"random_state": 1}, {"rounds__n_steps": 9}, {"data": 1}])
+def test_states_without_their_facts_are_of_no_use_to_another_fit(changes, stopped, blobs):
+    """What a kill during the removal left before: the states of a fit, and nothing that tells which."""
+    (stopped / "fit.state.zip").unlink()
+    changes = dict(changes)
+    X = blobs.X + changes.pop("data", 0)
+    with pytest.warns(CheckpointWarning, match="belongs to a fit with other data, settings"):
+        found = new(**changes, checkpoint=stopped).fit(X)
+    assert_same_bits(found, new(**changes).fit(X))
+    assert not stopped.exists()
+
+
+def test_states_without_their_facts_are_taken_up_by_the_same_fit(stopped, blobs):
+    (stopped / "fit.state.zip").unlink()
+    again = Stopper()
+    assert_same_bits(new(checkpoint=stopped, callbacks=[again]).fit(blobs.X), new().fit(blobs.X))
+    assert again.seen == 2  # the rounds that were left
+
+
+def test_damaged_facts_are_set_aside(stopped, blobs):
+    FolderCheckpoint(stopped).save("fit", {"seed": "0", "facts": {}})
+    with pytest.warns(CheckpointWarning, match="does not say what was fitted"):
+        found = new(checkpoint=stopped).fit(blobs.X)
+    assert_same_bits(found, new().fit(blobs.X))
+
+
+def test_a_state_under_the_name_of_another_is_set_aside(stopped, blobs):
+    rounds = stopped / "start-0-rounds.state.zip"
+    (stopped / "pretrained.state.zip").replace(rounds)
+    with pytest.warns(CheckpointWarning, match="the state 'pretrained', not 'start-0-rounds'"):
+        found = new(checkpoint=stopped).fit(blobs.X)
+    assert_same_bits(found, new().fit(blobs.X))
+
+
+def resealed(folder, place, name, change):
+    """Change a state and save it again, with all checksums right and its owner in it."""
+    checkpoint = FolderCheckpoint(folder, place)
+    document, _ = checkpoints.container.read(
+        checkpoint._path(name), checkpoints.FORMAT, checkpoints.FORMAT_VERSION
+    )
+    checkpoint.owner.fit = document["fit"]
+    state = checkpoint.load(name)
+    change(state)
+    checkpoint.save(name, state)
+
+
+CHANGES = {
+    "no such field": lambda state: state.pop("step"),
+    "another field": lambda state: state.update(more=1),
+    "too many steps": lambda state: state.update(step=10**6),
+    "less than no step": lambda state: state.update(step=-1),
+    "text": lambda state: state.update(step="9"),
+    "smaller weights": lambda state: state["learned"].update(network={}),
+    "weights that spread": lambda state: state["learned"]["network"].update(
+        {name: weight[:1] for name, weight in state["learned"]["network"].items()}
+    ),
+    "kept weights that are not finite": lambda state: next(
+        iter(state["kept"]["network"].values())
+    ).fill_(float("nan")),
+    "an optimizer that forgot": lambda state: state["optimizers"][0]["state"][0].pop("exp_avg"),
+    "an optimizer with one number": lambda state: state["optimizers"][0]["state"][0].update(
+        exp_avg=state["optimizers"][0]["state"][0]["exp_avg"][:1]
+    ),
+    "another decay": lambda state: state["optimizers"][0]["param_groups"][0].update(
+        weight_decay=0.5
+    ),
+    "a shorter schedule": lambda state: state["schedules"][0].update(total_steps=5),
+    "a method of the schedule": lambda state: state["schedules"][0].update(step="x"),
+    "a generator of three bytes": lambda state: state.update(torch=state["torch"][:3]),
+    "a batch after the last": lambda state: state["random"]["batches"].update(number=99),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_state_with_other_content_is_set_aside_before_it_is_used(
+    what, blobs, tmp_path, at_every_epoch
+):
+    """Some of these ended in a KeyError or a TypeError of torch, others in another result."""
+    with pytest.raises(Stop):
+        new(callbacks=[Stopper(4)], checkpoint=tmp_path / "c").fit(blobs.X)
+    resealed(tmp_path / "c", "whole-network-", "training", CHANGES[what])
+    with pytest.warns(CheckpointWarning, match="whole-network-training.state.zip.bad"):
+        found = new(checkpoint=tmp_path / "c", rounds__n_rounds=3).fit(blobs.X)
+    assert_same_bits(found, new().fit(blobs.X))
+
+
+def test_states_without_a_fit_are_only_those_of_old_checkpoints(stopped, blobs, monkeypatch):
+    """A state of version 1 beside facts of version 2 was put there by somebody."""
+    state = FolderCheckpoint(stopped).load("pretrained")
+    monkeypatch.setattr(checkpoints, "FORMAT_VERSION", 1)
+    FolderCheckpoint(stopped).save("pretrained", state)
+    monkeypatch.undo()
+    (stopped / "start-0-rounds.state.zip").unlink()
+    with pytest.warns(CheckpointWarning, match="does not say which fit it belongs to"):
+        found = new(checkpoint=stopped).fit(blobs.X)
+    assert_same_bits(found, new().fit(blobs.X))
 
 
 def test_a_fit_that_has_not_come_far_holds_up_no_other(blobs, tmp_path):
@@ -273,7 +393,7 @@ def test_facts_are_the_same_in_another_process():
 
 
 PROGRAM = """
-import os, random, signal, time
+import os, random, signal, time, warnings
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
@@ -282,6 +402,7 @@ from deccs.rounds import classifiers
 from deccs.storage import checkpoints
 
 classifiers.MOST_STEPS = 50
+warnings.simplefilter("error", checkpoints.CheckpointWarning)
 checkpoints.LEAST_PAUSE = checkpoints.PAUSE_PER_COST = 0    # so that there are many moments to be killed at
 
 def fit(n_rounds, n_epochs, dropout=0.0, **more):

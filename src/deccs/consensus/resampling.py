@@ -14,6 +14,7 @@ import copy
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,6 +51,16 @@ if TYPE_CHECKING:
 MOST_LINKED = 5_000  # rows that linkage sees: all pairs of them take 200 MB
 MOST_SHOWN = 1_000  # rows of a heat map
 AT_ONCE = 1_024  # clusters of several resamples in one product of matrices
+
+
+def checked_labels(shape: tuple[int, int], state: dict[str, Any]) -> np.ndarray:
+    """The labels of a resample of a checkpoint: (n_k, n_tracked)."""
+    labels: np.ndarray = state["labels"]
+    if labels.shape != shape or labels.dtype.kind != "i" or labels.min() < NOT_DRAWN:
+        raise ValueError(f"These are no labels of shape {shape}")
+    if labels.max() >= shape[1]:
+        raise ValueError(f"A label of {shape[1]} rows cannot be {labels.max()}")
+    return labels
 
 
 def is_range(value: Any) -> bool:
@@ -514,8 +525,9 @@ class ConsensusMatrix(Clusterer):
     def _resampled(self, fit: Fit) -> list[np.ndarray]:
         """The labels of the tracked rows in every resample, (n_k, n_tracked) each."""
         n = int(self.n_resamples)
-        stored = [fit.checkpoint.load(f"resample-{number}") for number in range(n)]
-        labels = [None if state is None else state["labels"] for state in stored]
+        shape = len(self._ks()), len(self.tracked_)
+        take = partial(checked_labels, shape)
+        labels = [fit.checkpoint.restore(f"resample-{number}", take) for number in range(n)]
         missing = [number for number in range(n) if labels[number] is None]
         done = n - len(missing)
         fit.listeners.tell("on_progress", Progress("resamples", done, n))

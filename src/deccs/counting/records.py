@@ -44,6 +44,20 @@ class Count:
     components: Components  # how any row is compared with the sample
     points: np.ndarray  # (n_sample, n_components) the sample as it is compared
 
+    def check(self, n_points: int) -> None:
+        """Raise a ValueError if parts of it do not fit each other, or data of so many rows."""
+        n_ks, n_sample = self.partitions.shape
+        sizes = [len(self.ks), len(self.sources), *(len(curve) for curve in self.curves.values())]
+        if sizes != [n_ks] * len(sizes) or [len(self.sample), len(self.points)] != [n_sample] * 2:
+            raise ValueError("The evidence for the number of clusters does not fit its sample")
+        if not 0 <= self.sample.min() <= self.sample.max() < n_points:
+            raise ValueError(f"The sample is not one of {n_points} rows")
+        ks = {1, *self.ks.tolist()}
+        if self.n_clusters not in ks or not {one.k for one in self.candidates} <= ks:
+            raise ValueError(f"The answer is {self.n_clusters!r:.20}, which was not tried")
+        if self.partitions.min() < 0 or (self.partitions.max(axis=1) >= self.ks).any():
+            raise ValueError("A clustering has more clusters than it says")
+
     def place_of(self, k: int) -> int:
         """The place of a number among those tried."""
         places = np.flatnonzero(self.ks == k)

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -189,6 +189,7 @@ class AdversarialGraph(Learner):
 
     stage = "AGAE"
     learned = ("encoder", "critic", "centers", "deviations", "cluster_shares")
+    resized = ("centers", "deviations", "cluster_shares")
 
     def __init__(self, encoder: GraphEncoder, counts: np.ndarray, method: AGAE, root: int) -> None:
         self.encoder, self.method, self.root = encoder, method, root
@@ -199,6 +200,13 @@ class AdversarialGraph(Learner):
         self.critic = feed_forward((method.layers[1], 64, 64, 1)).to(self.device)
         # Of the prior; empty until the critic takes part.
         self.centers = self.deviations = self.cluster_shares = torch.empty(0, device=self.device)
+
+    def check_learned(self, state: dict[str, Any]) -> None:
+        super().check_learned(state)
+        shapes = [tuple(state[name].shape) for name in self.resized]
+        k, d = min(self.method.n_wanted, self.n_rows), self.method.layers[1]
+        if shapes not in ([(0,)] * 3, [(k, d), (k, d), (k,)]):
+            raise ValueError(f"No prior has {shapes} as {', '.join(self.resized)}")
 
     def start(self, rate: float) -> list[torch.optim.Optimizer]:
         self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=rate / 10)

@@ -6,7 +6,8 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -67,7 +68,8 @@ def kmeans_ensemble(
     greatest of ``sizes``. That makes the members differ ("random parameter selection"). A callback
     can stop after any member.
     """
-    centers: list[np.ndarray] = (checkpoint.load("members") or {"centers": []})["centers"]
+    n_features = source.shape[1]
+    centers = checkpoint.restore("members", partial(checked_centers, n_features, n_members)) or []
     while len(centers) < n_members:
         seed = seed_for(root, "base partition", len(centers))
         member_centers, error = centers_of_sample(source, scaler, sizes, seed)
@@ -85,6 +87,16 @@ def kmeans_ensemble(
     ):
         member_numbers[member_nearest] = labels
     return Ensemble(centers, numbers), base_partitions
+
+
+def checked_centers(n_features: int, n_members: int, state: dict[str, Any]) -> list[np.ndarray]:
+    """The centers of the members of a state: (n_centers, n_features) each."""
+    centers: list[np.ndarray] = state["centers"]
+    shapes = [part.shape for part in centers]
+    fit = all(len(shape) == 2 and shape[0] and shape[1] == n_features for shape in shapes)
+    if not fit or len(centers) > n_members or not np.isfinite(np.concatenate(centers)).all():
+        raise ValueError(f"Of {n_members} members in {n_features} columns, these are no centers")
+    return centers
 
 
 def centers_of_sample(

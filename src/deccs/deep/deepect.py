@@ -316,6 +316,7 @@ class TreeEmbedding(Learner):
 
     stage = "DeepECT"
     learned = ("autoencoder", "sides", "centers", "weights")
+    resized = ("sides", "centers", "weights")
     random = ("batches",)
 
     def __init__(self, autoencoder: Autoencoder, rows: Rows, method: DeepECT, root: int) -> None:
@@ -328,6 +329,15 @@ class TreeEmbedding(Learner):
         self.batches = batches_of(rows, method.batch_size, root)
         self._take(sapling(Z.to(rows.device)))
         autoencoder.train()
+
+    def check_learned(self, state: dict[str, Any]) -> None:
+        super().check_learned(state)
+        n_leaves, n_latent = len(state["weights"]), self.centers.shape[1]
+        shapes = [tuple(state[name].shape) for name in self.resized]
+        expected = [(n_leaves - 1, n_leaves), (n_leaves, n_latent), (n_leaves,)]
+        known = torch.isin(state["sides"].cpu(), torch.tensor([-1.0, 0.0, 1.0])).all()
+        if shapes != expected or not known or not 1 <= n_leaves <= max(self.most_leaves, 1):
+            raise ValueError(f"No tree has {shapes} as {', '.join(self.resized)}")
 
     @property
     def tree(self) -> Growing:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 from deccs.network.autoencoder import Autoencoder
 from deccs.rounds.classifiers import Classifiers
 from deccs.rounds.records import Consensus, Round
 from deccs.storage import Checkpoint
+from deccs.training.engine import check_alike
 
 ALIKE = 0.01  # of the evidence: rounds that differ by less are equally good
 
@@ -21,6 +23,24 @@ def is_alike_or_better(round_: Round, before: Sequence[Round]) -> bool:
     return round_.rank[1] >= best[1] - ALIKE
 
 
+def check_rounds(rounds: Any, best_round: Any) -> None:
+    """Raise a ValueError if these are not the rounds of a fit from round 0 on, with one the best."""
+    numbers = [round_.number for round_ in rounds]
+    if not numbers or numbers != list(range(len(rounds))) or best_round not in numbers:
+        raise ValueError(f"The rounds are numbered {numbers}, and round {best_round!r:.20} is best")
+    for round_ in rounds:
+        n_members, n_sample = len(round_.member_names), len(round_.sample)
+        shapes = {
+            "Z": (n_sample, rounds[0].Z.shape[1]),
+            "base_partitions": (n_members, n_sample),
+            "agreement_matrix": (n_members, n_members),
+            "weights": (n_members,),
+        }
+        wrong = [name for name, shape in shapes.items() if getattr(round_, name).shape != shape]
+        if wrong or round_.start != rounds[0].start:
+            raise ValueError(f"{', '.join(wrong) or 'start'} of round {round_.number} does not fit")
+
+
 class Journal:
     """Rounds, the present autoencoder, and the best round's state. It begins where a checkpoint ended."""
 
@@ -29,15 +49,22 @@ class Journal:
         self.rounds: list[Round] = []
         self.best: Consensus | None = None
         self.lambda_cons = 0.0  # of all rounds, known from round 0 on
-        saved = checkpoint.load("rounds")
-        if saved:
-            self.rounds, self.lambda_cons = saved["rounds"], saved["lambda_cons"]
-            autoencoder.load_state_dict(saved["best"])
-            best_autoencoder = copy.deepcopy(autoencoder)
-            self.best = Consensus(
-                best_autoencoder, saved["classifiers"], saved["best_round"], self.rounds
-            )
-            autoencoder.load_state_dict(saved["weights"])
+        checkpoint.restore("rounds", self._take_up)
+
+    def _take_up(self, saved: dict[str, Any]) -> None:
+        """Go on after the last round of a state, if it is one of such an autoencoder."""
+        rounds, weights = saved["rounds"], self.autoencoder.state_dict()
+        for name in ("best", "weights"):
+            check_alike(weights, saved[name], name)
+        check_rounds(rounds, saved["best_round"])
+        n_latent = saved["classifiers"].weight.shape[2]
+        if rounds[0].Z.shape[1] != n_latent or type(saved["lambda_cons"]) is not float:
+            raise ValueError("The classifiers or lambda_cons are not those of the rounds")
+        self.autoencoder.load_state_dict(saved["best"])
+        best = copy.deepcopy(self.autoencoder)
+        self.autoencoder.load_state_dict(saved["weights"])
+        self.rounds, self.lambda_cons = rounds, saved["lambda_cons"]
+        self.best = Consensus(best, saved["classifiers"], saved["best_round"], rounds)
 
     @property
     def next_round(self) -> int:

@@ -1,7 +1,13 @@
 """Models on disk: safetensors and JSON, no pickle; and checkpoints of a fit under way."""
 
 from deccs.storage import clusterers  # registers scikit-learn's clusterers
-from deccs.storage.checkpoints import NO_CHECKPOINT, Checkpoint, CheckpointError, FolderCheckpoint
+from deccs.storage.checkpoints import (
+    NO_CHECKPOINT,
+    Checkpoint,
+    CheckpointError,
+    CheckpointWarning,
+    FolderCheckpoint,
+)
 from deccs.storage.locks import InUseError
 from deccs.storage.models import load, read_preprocessing, save
 from deccs.storage.networks import stored_layer
@@ -11,6 +17,7 @@ __all__ = [
     "NO_CHECKPOINT",
     "Checkpoint",
     "CheckpointError",
+    "CheckpointWarning",
     "FolderCheckpoint",
     "InUseError",
     "ModelFileError",

@@ -1,36 +1,50 @@
-"""States of a fit under way: killed at any moment and started again, it goes on where it was."""
+"""States of a fit under way: killed at any moment and started again, it goes on where it was.
+
+Every state says its own name and which fit it belongs to. One that is damaged, or of another fit, or
+that cannot be used, is set aside with a warning, and the fit goes on from the last good state.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import re
 import time
+import warnings
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from deccs.environment import versions
 from deccs.storage import container
-from deccs.storage.atomic import LEFTOVER
+from deccs.storage.atomic import LEFTOVER, sync_folder
 from deccs.storage.locks import FolderLock
 from deccs.storage.values import ModelFileError, Reader, Writer
 
-FORMAT, FORMAT_VERSION = "deccs checkpoint", 1
+FORMAT, FORMAT_VERSION = "deccs checkpoint", 2  # version 1 did not say whose state it was
 LEAST_PAUSE = 2.0  # seconds between two states of pretraining ...
 PAUSE_PER_COST = (
     30  # ... and at least so many times what the last one cost: 3 % of the time at most
 )
 BLOCK = 2**24  # bytes of a table that are looked at at once
+STATE = re.compile(r"[a-z0-9-]+\.state\.zip(\.bad)?")
+
+T = TypeVar("T")
 
 
 class CheckpointError(ValueError):
     """The folder holds the states of another fit."""
+
+
+class CheckpointWarning(UserWarning):
+    """A state of an earlier fit cannot be used and was set aside."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +60,7 @@ class FitFacts:
 
 
 class Checkpoint:
-    """``save`` and ``load`` states by name and place. This one keeps nothing."""
+    """``save`` and ``restore`` states by name and place. This one keeps nothing."""
 
     def at(self, *place: object) -> Checkpoint:
         """The part of the checkpoint below a place."""
@@ -61,6 +75,14 @@ class Checkpoint:
     def load(self, name: str) -> dict[str, Any] | None:
         """The last state saved under this name, None if there is none."""
         return None
+
+    def restore(self, name: str, use: Callable[[dict[str, Any]], T]) -> T | None:
+        """What ``use`` makes of the last state of this name; None if there is no good one.
+
+        ``use`` raises an error if a state is not what it should be, and has changed nothing then.
+        """
+        state = self.load(name)
+        return None if state is None else use(state)
 
     def claim(self, fit: FitFacts) -> int:
         """The seed of the fit; raises a CheckpointError where the states belong to another fit."""
@@ -77,15 +99,27 @@ class Checkpoint:
 NO_CHECKPOINT = Checkpoint()
 
 
+@dataclass
+class Owner:
+    """The fit that a checkpoint is used by."""
+
+    fit: str = ""  # a digest of its facts; empty before they are known
+    has_version_1: bool = False  # its first states were written before states said whose they are
+    resumes: bool = False  # it goes on with the states of an earlier one
+
+
 class FolderCheckpoint(Checkpoint):
     """One file a name in a folder, each replaced at one stroke."""
 
-    def __init__(self, folder: str | PathLike[str], place: str = "") -> None:
-        self.folder, self.place = Path(folder), place
+    def __init__(
+        self, folder: str | PathLike[str], place: str = "", owner: Owner | None = None
+    ) -> None:
+        self.folder, self.place, self.owner = Path(folder), place, owner or Owner()
         self.next_save = time.monotonic() + LEAST_PAUSE
 
     def at(self, *place: object) -> FolderCheckpoint:
-        return FolderCheckpoint(self.folder, self.place + "".join(f"{word}-" for word in place))
+        below = self.place + "".join(f"{word}-" for word in place)
+        return FolderCheckpoint(self.folder, below, self.owner)
 
     def save(self, name: str, state: Mapping[str, Any]) -> None:
         began = time.monotonic()
@@ -94,6 +128,8 @@ class FolderCheckpoint(Checkpoint):
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "versions": versions(),
+            "name": self.place + name,
+            "fit": self.owner.fit,
             "state": writer.tree(dict(state), "state"),
         }
         container.write(self._path(name), document, writer.arrays)
@@ -105,16 +141,16 @@ class FolderCheckpoint(Checkpoint):
             self.save(name, state())
 
     def load(self, name: str) -> dict[str, Any] | None:
-        path = self._path(name)
-        if not path.exists():
-            return None
-        document, arrays = container.read(path, FORMAT, FORMAT_VERSION)
+        return self._read(name)[1] if os.path.lexists(self._path(name)) else None
+
+    def restore(self, name: str, use: Callable[[dict[str, Any]], T]) -> T | None:
         try:
-            return Reader(arrays).value(document["state"])
-        except Exception as error:  # as for models
-            raise ModelFileError(
-                f"{path} is no state of a fit: {error}. Remove it to start over."
-            ) from error
+            return super().restore(name, use)
+        except (OSError, MemoryError):  # the machine is to blame, not the state
+            raise
+        except Exception as error:  # noqa: BLE001  a state can be wrong in any way
+            self._set_aside(name, error)
+            return None
 
     def claim(self, fit: FitFacts) -> int:
         """Take up the states of an earlier fit with the same facts, or begin a new checkpoint.
@@ -122,28 +158,17 @@ class FolderCheckpoint(Checkpoint):
         A seed drawn by chance gives way to that of the earlier fit. A folder with states of other
         data, settings or libraries is an error: going on would not give the same bits.
         """
-        before = self.load("fit") if self.has_states() else None
-        if before is None:
-            self.save("fit", {"facts": {**fit.facts, **versions()}, "seed": fit.seed})
-            return fit.seed
-        seed = before["seed"] if fit.by_chance else fit.seed
-        there = before["facts"]
-        there = {
-            **(there if "method" in there else fit.from_version_1(there)),
-            "seed": before["seed"],
-        }
+        self.owner = Owner()
+        before = self.restore("fit", checked_facts) if self.has_states() else None
+        seed = before[1] if before and fit.by_chance else fit.seed
         now = {**fit.facts, **versions(), "seed": seed}
-        differing = [
-            f"{name} ({there.get(name)} there, {now.get(name)} now)"
-            for name in now | there
-            if there.get(name) != now.get(name)
-        ]
-        if differing:
-            raise CheckpointError(
-                f"{self.folder} holds the checkpoint of another fit; what differs: "
-                f"{', '.join(differing)}. To go on with that one, give the same data and settings; "
-                "to start over, remove the folder or give another."
-            )
+        if before:
+            facts = before[0] if "method" in before[0] else fit.from_version_1(before[0])
+            self._check_same({**facts, "seed": before[1]}, now)
+            self.owner.has_version_1 = self._read("fit")[0] == 1
+        self.owner.fit, self.owner.resumes = digest(now), before is not None
+        if not before:
+            self.save("fit", {"facts": {**fit.facts, **versions()}, "seed": seed})
         return seed
 
     def in_use(self) -> AbstractContextManager[object]:
@@ -154,19 +179,89 @@ class FolderCheckpoint(Checkpoint):
         return any(path != self._path("fit") for path in self.folder.glob("*.state.zip"))
 
     def remove(self) -> None:
+        """Remove all states; the one that tells whose they are goes last."""
         if not self.folder.is_dir():
             return
         for path in self.folder.iterdir():
-            if STATE.fullmatch(path.name) or LEFTOVER.fullmatch(path.name):
+            ours = STATE.fullmatch(path.name) or LEFTOVER.fullmatch(path.name)
+            if ours and path != self._path("fit") and not path.is_dir():
                 path.unlink(missing_ok=True)
-        if not any(self.folder.iterdir()):
+        sync_folder(self.folder)
+        self._path("fit").unlink(missing_ok=True)
+        with suppress(OSError):  # there are other files
             self.folder.rmdir()
+
+    def _check_same(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+        differing = [
+            f"{name} ({before.get(name)} there, {now.get(name)} now)"
+            for name in {**now, **before}
+            if before.get(name) != now.get(name)
+        ]
+        if differing:
+            raise CheckpointError(
+                f"{self.folder} holds the checkpoint of another fit; what differs: "
+                f"{', '.join(differing)}. To go on with that one, give the same data and settings; "
+                "to start over, remove the folder or give another."
+            )
+
+    def _read(self, name: str) -> tuple[int, dict[str, Any]]:
+        """The version of the format and the state; raises a ModelFileError if it is not ours."""
+        path = self._path(name)
+        document, arrays = container.read(path, FORMAT, FORMAT_VERSION)
+        self._check_place(document, name)
+        try:
+            reader = Reader(arrays)
+            state = reader.value(document["state"])
+            reader.finish()
+        except Exception as error:  # as for models
+            raise ModelFileError(f"{path} is no state of a fit: {in_words(error)}.") from error
+        if not isinstance(state, dict):
+            raise ModelFileError(f"{path} is no state of a fit: it has no names.")
+        return document["format_version"], state
+
+    def _check_place(self, document: Mapping[str, Any], name: str) -> None:
+        place, is_facts = self.place + name, self.place + name == "fit"
+        if document["format_version"] == 1:
+            if not (is_facts or self.owner.has_version_1 or not self.owner.fit):
+                raise ModelFileError("It does not say which fit it belongs to.")
+        elif document.get("name") != place:
+            raise ModelFileError(f"It is the state {document.get('name')!r:.60}, not {place!r}.")
+        elif self.owner.fit and document.get("fit") != self.owner.fit:
+            raise ModelFileError("It belongs to a fit with other data, settings or seed.")
+
+    def _set_aside(self, name: str, error: Exception) -> None:
+        path = self._path(name)
+        bad = path.with_name(f"{path.name}.bad")
+        os.replace(path, bad)
+        warnings.warn(
+            f"{path} cannot be used: {in_words(error)}. It is now {bad.name}, and the fit goes on "
+            "from the last good state before it.",
+            CheckpointWarning,
+            stacklevel=4,
+        )
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{self.place}{name}.state.zip"
 
 
-STATE = re.compile(r"[a-z0-9-]+\.state\.zip")
+def checked_facts(state: dict[str, Any]) -> tuple[dict[str, str], int]:
+    """The facts and the seed of a fit, as :meth:`FolderCheckpoint.claim` has saved them."""
+    facts, seed = state["facts"], state["seed"]
+    if not isinstance(facts, dict) or type(seed) is not int:
+        raise ModelFileError("It does not say what was fitted.")
+    return facts, seed
+
+
+def digest(facts: Mapping[str, Any]) -> str:
+    """A short name for the facts of a fit."""
+    text = json.dumps(facts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def in_words(error: Exception) -> str:
+    """An error as a part of a message; a KeyError alone says too little."""
+    words = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    return words[:500].rstrip(".")
 
 
 def fingerprint(X: Any) -> str:

@@ -55,6 +55,8 @@ class Batches:
         return {"began": self.began, "number": self.number, "generator": self.generator.get_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        if not 0 <= state["number"] <= self.per_pass:
+            raise ValueError(f"A pass of {self.per_pass} batches has no batch {state['number']}")
         if state["number"] < self.per_pass:
             self.generator.set_state(state["began"])
             self._shuffle()

@@ -10,10 +10,11 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
@@ -22,6 +23,11 @@ from deccs.events import NOBODY, Listeners, Progress
 from deccs.network.device import precision_for
 from deccs.storage import NO_CHECKPOINT, Checkpoint
 
+ADAM = {"step", "exp_avg", "exp_avg_sq"}  # what it remembers of a parameter
+# What schedules change in an optimizer and in themselves; the rest is as it was made.
+MOVED_BY_SCHEDULES = {"lr", "betas", "momentum"}
+MOVED_IN_SCHEDULES = {"_last_lr", "best", "_get_lr_called_within_step", "_is_initial"}
+STEPS_OF_SCHEDULES = {"last_epoch", "_step_count", "num_bad_epochs", "cooldown_counter"}
 MOST_RESCUES = 10  # times a training may go back before it ends with the last good state
 
 Sync = Callable[[Iterable[torch.Tensor]], None]
@@ -56,6 +62,7 @@ class Learner:
 
     stage = "training"  # its name in progress displays
     learned: tuple[str, ...] = ()
+    resized: tuple[str, ...] = ()  # of these, tensors whose shape changes while they are learned
     random: tuple[str, ...] = ()
     keeps_best = False  # the state of the lowest held-out error, instead of the last
     limit = math.inf  # a held-out error that is not below this means that the training is lost
@@ -104,6 +111,11 @@ class Learner:
         for name in self.learned:
             put_back(self, name, state[name])
 
+    def check_learned(self, state: dict[str, Any]) -> None:
+        """Raise a ValueError if a state of a file is not one of this learner."""
+        now = self.learned_state()
+        check_alike({name: now[name] for name in self.learned}, state, "learned", self.resized)
+
 
 def state_of(value: Any) -> Any:
     """What is needed to put a value back, as files can hold it."""
@@ -126,6 +138,78 @@ def put_back(owner: Any, name: str, state: Any) -> None:
         setattr(owner, name, state.to(owner.device, copy=True))
     else:
         setattr(owner, name, copy.deepcopy(state))
+
+
+def check_alike(now: Any, state: Any, where: str, resized: Sequence[str] = ()) -> None:
+    """Raise a ValueError if a state does not have the form of the present one: names, types, shapes.
+
+    >>> check_alike({"rate": 0.1, "centers": torch.zeros(3)}, {"rate": 0.2, "centers": torch.zeros(4)}, "state")
+    Traceback (most recent call last):
+    ValueError: state centers: expected a torch.float32 of shape (3,), got a torch.float32 of shape (4,)
+    """
+    if isinstance(now, Mapping):
+        if not isinstance(state, Mapping) or set(state) != set(now):
+            raise ValueError(f"{where}: expected the names {', '.join(map(str, now))}")
+        for name, value in now.items():
+            if name in resized and isinstance(state[name], torch.Tensor):
+                value = value.new_empty(state[name].shape)
+            check_alike(value, state[name], f"{where} {name}")
+    elif isinstance(now, list | tuple):
+        if not isinstance(state, list | tuple) or len(state) != len(now):
+            raise ValueError(f"{where}: expected {len(now)} values")
+        for number, pair in enumerate(zip(now, state, strict=True)):
+            check_alike(*pair, f"{where} {number}")
+    elif form_of(now) != form_of(state):
+        raise ValueError(f"{where}: expected {form_of(now)}, got {form_of(state)}")
+
+
+def is_finite(state: Any) -> bool:
+    """Whether all numbers of a tensor or of a module's state are finite."""
+    if isinstance(state, Mapping):
+        return all(is_finite(value) for value in state.values())
+    return not isinstance(state, torch.Tensor) or bool(state.isfinite().all())
+
+
+def form_of(value: Any) -> str:
+    """The type of a value, and the shape if it has one, in words."""
+    if isinstance(value, torch.Tensor | np.ndarray):
+        return f"a {value.dtype} of shape {tuple(value.shape)}"
+    if type(value) in (int, float):  # such as a best error of inf, or a rate of 1
+        return "a number"
+    return f"a {type(value).__name__}"
+
+
+def check_optimizer(optimizer: torch.optim.Optimizer, state: Any) -> None:
+    """Raise a ValueError if a state does not fit the optimizer: torch would go on with it."""
+    groups = optimizer.state_dict()["param_groups"]
+    check_alike(groups, state["param_groups"], "optimizer")
+    for now, saved in zip(groups, state["param_groups"], strict=True):
+        for name in set(now) - MOVED_BY_SCHEDULES:
+            if now[name] != saved[name]:
+                raise ValueError(f"optimizer: {name} is {saved[name]!r:.60}, not {now[name]!r}")
+    parameters = [tensor for group in optimizer.param_groups for tensor in group["params"]]
+    for place, values in state["state"].items():
+        if isinstance(optimizer, torch.optim.Adam) and not values.keys() >= ADAM:
+            raise ValueError(f"optimizer: expected the names {', '.join(sorted(ADAM))}")
+        for name, value in values.items():
+            shape = () if name == "step" else tuple(parameters[place].shape)
+            if tuple(value.shape) != shape:
+                raise ValueError(f"optimizer {name}: expected the shape {shape}")
+
+
+def check_schedule(schedule: LRScheduler, state: Any, step: int, *, is_first: bool) -> None:
+    """Raise a ValueError if a state is not one of the schedule at this step.
+
+    ``is_first`` says that it has run from the first step: one after a rescue has fewer steps.
+    """
+    now = schedule.state_dict()
+    check_alike(now, state, "schedule")
+    counts = [state[name] for name in STEPS_OF_SCHEDULES & set(now)]
+    if not all(0 <= count <= step + 1 for count in counts):
+        raise ValueError(f"schedule: it has not come so far in {step} steps")
+    for name in set(now) - MOVED_IN_SCHEDULES - STEPS_OF_SCHEDULES:
+        if is_first and now[name] != state[name]:
+            raise ValueError(f"schedule: {name} is {state[name]!r:.60}, not {now[name]!r:.60}")
 
 
 @dataclass(frozen=True)
@@ -153,14 +237,10 @@ def train(
     From a ``checkpoint`` it goes on after the last state that was saved, with the same bits.
     """
     run = Run(learner, n_steps, rate)
-    finished = checkpoint.load("trained")
+    finished = checkpoint.restore("trained", run.load_trained)
     if finished:
-        learner.load_learned(finished["learned"])
-        torch.set_rng_state(finished["torch"])
-        return Trained(finished["n_steps"], finished["losses"], finished["n_rescues"])
-    saved = checkpoint.load("training")
-    if saved:
-        run.load_state_dict(saved)
+        return finished
+    checkpoint.restore("training", run.load_state)
     while run.step < n_steps:
         run.one_step(sync)
         if run.step % check_every == 0 or run.step == n_steps:
@@ -202,7 +282,10 @@ class Run:
                 schedule.step()
         learner.after_step(self.step)
         if loss is not None:
-            self.sums = loss.clone() if self.sums is None else self.sums.add_(loss)
+            if self.sums is None or self.sums.shape != loss.shape:  # the first, or after a resume
+                self.sums = loss.clone()
+            else:
+                self.sums.add_(loss)
         self.n_summed += 1
 
     def one_check(self, patience: int | None, listeners: Listeners) -> bool:
@@ -254,14 +337,63 @@ class Run:
         learner.load_learned(state["learned"])
         self._start_optimizers()
         for optimizer, saved in zip(learner.optimizers, state["optimizers"], strict=True):
+            check_optimizer(optimizer, saved)
             optimizer.load_state_dict(saved)
         for schedule, saved in zip(self.schedules, state["schedules"], strict=True):
+            check_schedule(schedule, saved, self.step, is_first=not self.n_rescues)
             schedule.load_state_dict(saved)
         for name in learner.random:
             put_back(learner, name, state["random"][name])
         torch.set_rng_state(state["torch"])
         self.kept, self.best, self.age = state["kept"], state["best"], state["age"]
-        self.sums, self.n_summed, self.told = state["sums"], state["n_summed"], state["told"]
+        self.sums, self.n_summed, self.told = state["sums"], state["n_summed"], tuple(state["told"])
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """``load_state_dict`` of a file's state: it is checked, and after an error all is as before."""
+        before = copy.deepcopy(self.state_dict())
+        try:
+            self._check(state, before)
+            self.load_state_dict(state)
+        except Exception:
+            self.load_state_dict(before)
+            raise
+
+    def load_trained(self, state: dict[str, Any]) -> Trained:
+        """Put back what a finished training has learned; after an error all is as before."""
+        trained = Trained(state["n_steps"], state["losses"], state["n_rescues"])
+        counts = trained.n_steps, trained.n_rescues
+        if not all(type(count) is int and 0 <= count <= self.n_steps for count in counts):
+            raise ValueError(f"Of {self.n_steps} steps it cannot have counted {counts}")
+        if not (isinstance(trained.losses, torch.Tensor) and trained.losses.ndim <= 1):
+            raise ValueError("The losses must be numbers")
+        self.learner.check_learned(state["learned"])
+        check_alike(torch.get_rng_state(), state["torch"], "torch")
+        before = copy.deepcopy(self.learner.learned_state())
+        try:
+            torch.set_rng_state(state["torch"])
+            self.learner.load_learned(state["learned"])
+        except Exception:
+            self.learner.load_learned(before)
+            raise
+        return trained
+
+    def _check(self, state: dict[str, Any], now: dict[str, Any]) -> None:
+        """Raise a ValueError if a state of a file is not one of this training."""
+        for part in ("learned", "kept"):
+            self.learner.check_learned(state[part])
+        own = ("learned", "kept", "optimizers", "schedules", "sums")
+        check_alike(
+            {name: value for name, value in now.items() if name not in own},
+            {name: value for name, value in state.items() if name not in own},
+            "state",
+        )
+        counts = state["step"], state["age"], state["n_rescues"], state["n_summed"]
+        if not all(type(count) is int and 0 <= count <= self.n_steps for count in counts):
+            raise ValueError(f"Of {self.n_steps} steps it cannot have counted {counts}")
+        if not (state["sums"] is None or isinstance(state["sums"], torch.Tensor)):
+            raise ValueError("The sums of the losses must be numbers")
+        if not all(is_finite(value) for value in state["kept"].values()):
+            raise ValueError("The state that was kept has numbers that are not finite")
 
     def _start_optimizers(self) -> None:
         learner = self.learner

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from deccs.seeds import generator_for, torch_seeded
 from deccs.settings import Pretraining
 from deccs.storage import NO_CHECKPOINT, Checkpoint
 from deccs.training.batches import Batches, hold_out
-from deccs.training.engine import Check, Learner, train
+from deccs.training.engine import Check, Learner, check_alike, is_finite, train
 
 MOST_BETWEEN_CHECKS = 500  # steps; a pass over small data is shorter
 
@@ -40,15 +41,21 @@ def pretrain(
 
     From a ``checkpoint`` it goes on where it was, or has nothing left to do.
     """
-    finished = checkpoint.load("pretrained")
-    if finished:
-        autoencoder.load_state_dict(finished["weights"])
-    else:
+    if not checkpoint.restore("pretrained", partial(load_weights, autoencoder)):
         pretrain_in_stages(autoencoder, rows, settings, root, listeners, checkpoint)
         checkpoint.save("pretrained", {"weights": autoencoder.state_dict()})
     autoencoder.pretrained = True
     autoencoder.eval()
     return autoencoder
+
+
+def load_weights(autoencoder: Autoencoder, state: dict[str, Any]) -> bool:
+    """Take the weights of a state, if they are those of such a network."""
+    check_alike(autoencoder.state_dict(), state["weights"], "weights")
+    if not is_finite(state["weights"]):
+        raise ValueError("The weights are not all finite")
+    autoencoder.load_state_dict(state["weights"])
+    return True
 
 
 def pretrain_in_stages(
@@ -67,7 +74,8 @@ def pretrain_in_stages(
         for depth, part in enumerate(growing_parts(autoencoder), start=1):
             stages.append((f"layer {depth}", part, layerwise))
     stages.append(("whole network", autoencoder, settings))
-    old = checkpoint.load("epoch")  # of version 0.1.0.dev, which saved after epochs
+    networks = {stage: network for stage, network, _ in stages}
+    old = checkpoint.restore("epoch", partial(checked_epoch, networks))
     if old:
         while stages[0][0] != old["stage"]:  # the stages before are in the weights of this one
             del stages[0]
@@ -79,7 +87,7 @@ def pretrain_in_stages(
                 )
                 place = checkpoint.at(stage.replace(" ", "-"))
                 if old:
-                    if place.load("training") is None:  # not resumed before
+                    if not place.restore("training", bool):  # not resumed before
                         place.save("training", state_after_epoch(old, learner.batches.per_pass))
                     old = None
                 train(
@@ -170,6 +178,14 @@ class Reconstruction(Learner):
         error = reconstruction_error(self.network, self.rows, self.held_out)
         self.network.train()
         return Check(held_out=error)
+
+
+def checked_epoch(networks: Mapping[str, Autoencoder], state: dict[str, Any]) -> dict[str, Any]:
+    """A state of version 0.1.0.dev, which saved after epochs."""
+    weights, converted = networks[state["stage"]].state_dict(), state_after_epoch(state, 1)
+    for part in ("learned", "kept"):
+        check_alike({"network": weights}, converted[part], part)
+    return state
 
 
 def state_after_epoch(saved: dict[str, Any], per_pass: int) -> dict[str, Any]:
