@@ -26,6 +26,7 @@ from deccs.members.asking import MemberWarning
 from deccs.rounds.algorithm import FULL
 from deccs.scores import nmi
 from tests.helpers.images import blots
+from tests.helpers.meddling import Meddles, change_everything, global_state
 
 pytestmark = pytest.mark.usefixtures("quick_classifiers")
 
@@ -106,6 +107,20 @@ def test_same_seed_same_bits(small, blobs):
     assert not np.array_equal(first.transform(blobs.X), other.transform(blobs.X))
 
 
+def test_the_users_default_dtype_changes_no_bits_and_stays(small, blobs):
+    plain = small(members=quick_members()).fit(blobs.X)
+    torch.set_default_dtype(torch.float64)
+    try:
+        model = small(members=quick_members()).fit(blobs.X)
+        assert_same_fit(plain, model, blobs.X)
+        assert torch.get_default_dtype() == torch.float64
+        with pytest.raises(ValueError, match="Only 1 of 2 members"):
+            small(members=[("a", blobs.y), ("b", DBSCAN(eps=1e-9))]).fit(blobs.X)
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_a_random_state_object_is_a_seed(small, blobs):
     first, again = (
         small(members=quick_members(), random_state=np.random.RandomState(3)).fit(blobs.X)
@@ -125,6 +140,19 @@ def test_fit_leaves_the_callers_generators_alone(small, blobs):
     torch.manual_seed(1), np.random.seed(1)
     small(members=quick_members()).fit(blobs.X)
     assert (torch.rand(1), np.random.rand()) == expected
+
+
+def test_fit_and_its_members_leave_the_callers_process_as_it_was(
+    small, blobs, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    plain, meddles = (
+        small(n_rounds=1, members=[*quick_members(), ("mine", Meddles(change))])
+        for change in (id, change_everything)
+    )
+    before = global_state()
+    assert_same_fit(plain.fit(blobs.X), meddles.fit(blobs.X), blobs.X)
+    assert global_state() == before
 
 
 def test_a_single_row_is_what_it_is_among_many(fitted, blobs):

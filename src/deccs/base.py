@@ -44,7 +44,7 @@ from deccs.data.source import RowSource, SelectedRows, each_block, fingerprint_o
 from deccs.events import Listeners
 from deccs.members.neighbors import kept_share, neighbor_graph
 from deccs.network.autoencoder import Autoencoder, encode_exactly
-from deccs.network.device import pick_device
+from deccs.network.device import pick_device, single_precision
 from deccs.seeds import generator_for, root_seed
 from deccs.settings import Network, Pretraining
 from deccs.storage import NO_CHECKPOINT, Checkpoint, FolderCheckpoint
@@ -287,6 +287,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         """Seeds, scaler, listeners and checkpoint of a fit; a live display meanwhile, if wanted."""
         seed, by_chance = root_seed(self.random_state), self.random_state is None
         with ExitStack() as stack:
+            stack.enter_context(single_precision())
             checkpoint = self._opened_checkpoint()
             stack.enter_context(checkpoint.in_use())
             root = self._claimed(checkpoint, source, seed, by_chance)
@@ -408,7 +409,7 @@ class TrainedEmbedder(Embedder):
     @property
     def _n_features_out(self) -> int:
         with torch.no_grad():
-            rows = torch.zeros(2, self.n_features_in_)
+            rows = torch.zeros(2, self.n_features_in_, dtype=torch.float32)
             return int(self.autoencoder_.encoder(rows).shape[1])
 
 

@@ -3,6 +3,7 @@
 A new method in ``METHODS`` is tested here with no further line.
 """
 
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -118,9 +119,21 @@ def fitted(method, bars):
 
 @pytest.fixture(scope="module")
 def again(method, bars):
-    """A second fit, with labels, and what it has told."""
+    """A second fit, with labels and another default dtype of torch, and what it has told."""
     listener = Listener()
-    return method(callbacks=[listener]).fit(bars.X, bars.y), listener
+    with doubles():
+        return method(callbacks=[listener]).fit(bars.X, bars.y), listener
+
+
+@contextmanager
+def doubles():
+    """float64 as the user's default dtype, which no fit may change."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 @pytest.fixture
@@ -160,6 +173,14 @@ def test_the_same_seed_gives_the_same_bits_and_y_is_ignored(again, fitted, bars)
     assert_array_equal(model.labels_, fitted.labels_)
     assert_array_equal(model.transform(bars.X), fitted.transform(bars.X))
     assert_array_equal(model.cluster_centers_, fitted.cluster_centers_)
+
+
+def test_the_users_default_dtype_changes_no_bits(again, fitted, bars):
+    model, _ = again  # fitted with another one
+    with doubles():
+        assert_array_equal(model.predict_proba(bars.X), fitted.predict_proba(bars.X))
+        assert_array_equal(fitted.transform(bars.X), model.transform(bars.X))
+        assert len(model.get_feature_names_out()) == model.transform(bars.X[:2]).shape[1]
 
 
 def test_a_users_source_gives_the_same_bits_as_an_array(method, fitted, bars):

@@ -1,12 +1,7 @@
 """Members and the partitions they make: names, small clusters, noise, and members that fail."""
 
-import os
-import random
-import warnings
-
 import numpy as np
 import pytest
-import torch
 from joblib import parallel_config
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -22,6 +17,7 @@ from deccs.members.guard import is_known
 from deccs.members.running import cluster, without_small_clusters
 from deccs.members.spectral import NeighborSpectral
 from deccs.rules import smallest_cluster
+from tests.helpers.meddling import Meddles, change_everything, global_state
 
 
 class Says(ClusterMixin, BaseEstimator):
@@ -233,19 +229,6 @@ def test_a_member_may_name_its_clusters(blobs):
 # What a member may not change
 
 
-class Meddles(ClusterMixin, BaseEstimator):
-    """Splits by the first column, after doing what it should not."""
-
-    def __init__(self, meddle):
-        self.meddle = meddle
-
-    def fit(self, X, y=None):
-        labels = (X[:, 0] > np.median(X[:, 0])).astype(int)
-        self.meddle(X)
-        self.labels_ = labels
-        return self
-
-
 def spoil(X):
     X[:] = 0
 
@@ -268,35 +251,6 @@ def test_a_member_that_changes_its_input_does_not_spoil_the_next(backend):
 def test_members_of_scikit_learn_may_work_in_place(blobs, member):
     partitions = run([("in place", member), ("good", Says(blobs.y))], blobs.X)
     assert partitions.names == ("in place", "good")
-
-
-def global_state():
-    return {
-        "random": random.getstate(),
-        "numpy": str(np.random.get_state()),  # noqa: NPY002
-        "torch": torch.get_rng_state().tolist(),
-        "dtype": torch.get_default_dtype(),
-        "gradients": torch.is_grad_enabled(),
-        "threads": torch.get_num_threads(),
-        "filters": list(warnings.filters),
-        "errors": np.geterr(),
-        "variables": dict(os.environ),
-        "folder": os.getcwd(),
-    }
-
-
-def change_everything(X):
-    random.seed(0)
-    np.random.seed(0)  # noqa: NPY002
-    torch.manual_seed(0)
-    torch.set_default_dtype(torch.float64)
-    torch.set_grad_enabled(False)
-    torch.set_num_threads(torch.get_num_threads() + 1)
-    warnings.simplefilter("error")
-    np.seterr(all="raise")
-    os.environ["OMP_NUM_THREADS"] = "64"
-    os.environ.pop("PATH")
-    os.chdir("/")
 
 
 def change_and_fail(X):

@@ -9,7 +9,7 @@ from deccs import Autoencoder
 from deccs.data.scaling import fit_scaler
 from deccs.data.source import source_of
 from deccs.network.autoencoder import encode, encode_exactly
-from deccs.network.device import pick_device, threads_for
+from deccs.network.device import pick_device, single_precision, threads_for
 
 
 def test_one_thread_for_tiny_networks_and_back():
@@ -77,3 +77,17 @@ def test_a_device_that_is_not_there_is_named(device):
 def test_the_usual_device():
     assert pick_device("cpu") == "cpu"
     assert pick_device("auto") in ("cuda", "mps", "cpu")
+
+
+def test_fits_in_several_threads_share_single_precision():
+    """The last one to end restores what the user had."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        first, second = single_precision(), single_precision()
+        first.__enter__(), second.__enter__()
+        first.__exit__(None, None, None)
+        assert torch.get_default_dtype() == torch.float32
+        second.__exit__(None, None, None)
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -35,6 +37,37 @@ def threads_for(network: nn.Module, batch_size: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@dataclass
+class Override:
+    """Torch's default dtype while fits need another; there is one for all threads."""
+
+    n_fits: int = 0
+    users: torch.dtype = torch.float32
+
+
+OVERRIDE, ONE_AT_A_TIME = Override(), threading.Lock()
+
+
+@contextmanager
+def single_precision() -> Iterator[None]:
+    """float32 as torch's default dtype: what a fit gives does not depend on the user's.
+
+    The first of several fits remembers the user's, the last one to end restores it.
+    """
+    with ONE_AT_A_TIME:
+        if OVERRIDE.n_fits == 0:
+            OVERRIDE.users = torch.get_default_dtype()
+            torch.set_default_dtype(torch.float32)
+        OVERRIDE.n_fits += 1
+    try:
+        yield
+    finally:
+        with ONE_AT_A_TIME:
+            OVERRIDE.n_fits -= 1
+            if OVERRIDE.n_fits == 0:
+                torch.set_default_dtype(OVERRIDE.users)
 
 
 def precision_for(device: torch.device) -> AbstractContextManager[None]:
