@@ -110,3 +110,9 @@ def test_a_source_may_read_other_numbers_than_doubles():
 def test_output_has_the_precision_of_the_input():
     assert output_dtype(source_of(X.astype(np.float32))) is np.float32
     assert output_dtype(source_of(X)) is output_dtype(source_of(X.astype(int))) is np.float64
+
+
+@pytest.mark.filterwarnings("error")
+def test_values_near_the_largest_double_are_taken_without_a_warning():
+    huge = np.array([[1.7e308, -1.7e308], [-1.7e308, 1.7e308], [1.7e308, 1.7e308]])
+    assert_array_equal(as_source(BaseEstimator(), huge, reset=True).read(slice(0, 3)), huge)

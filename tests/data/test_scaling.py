@@ -107,7 +107,7 @@ def test_moments_over_many_blocks_equal_numpy():
 def test_values_that_are_missing_or_infinite_are_named(value):
     X = mixed()
     X[7, 2] = value
-    with pytest.raises(ValueError, match="Column 2 has values that are missing, infinite"):
+    with pytest.raises(ValueError, match="Column 2 has values that are missing or infinite"):
         fit_scaler(X)
 
 
@@ -251,3 +251,55 @@ def test_mean_cosine_by_hand():
     lengths = np.sqrt(np.square(X).mean(axis=0))
     assert_allclose(mean_cosine(source_of(X), np.arange(2), lengths), np.sqrt(0.5))
     assert order_of(np.arange(5.0)) == 1
+
+
+@pytest.mark.parametrize("unit", [1e300, 8e307, 1e200, 1e-200, 1e-290, 1e-310])
+@pytest.mark.filterwarnings("error")
+def test_columns_of_any_size_are_scaled(unit):
+    X = np.random.default_rng(0).uniform(-2, 2, (50, 3))
+    X[0], X[1] = -2, 2
+    digits = 1e-9 if unit > 1e-300 else 1e-3  # denormal numbers have fewer
+    for scale in ("columns", "global"):
+        expected = fit_scaler(X, scale)(X)
+        assert_allclose(fit_scaler(X * unit, scale)(X * unit), expected, rtol=digits, atol=digits)
+    assert fit_scaler(X * unit).kind == "global"  # the columns share one range
+    assert_allclose(fit_scaler(X * unit)(X * unit), expected, rtol=digits, atol=digits)
+
+
+@pytest.mark.filterwarnings("error")
+def test_columns_of_1e_200_and_1e200_are_scaled_side_by_side():
+    X = np.random.default_rng(0).normal(size=(50, 4)) + 5
+    units = np.array([1e-200, 1e200, 1.0, 0.0])
+    scaler = fit_scaler(X * units)
+    assert scaler.kind == "columns"
+    assert_allclose(scaler(X * units)[:, :3], fit_scaler(X, "columns")(X)[:, :3], atol=1e-9)
+    assert_array_equal(scaler(X * units)[:, 3], 0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_outlier_is_far_away_and_finite():
+    X = mixed()
+    for scale in ("columns", "global", "rows"):
+        scaler = fit_scaler(X, scale)
+        for value in (1e9, 1e300, -1.7e308, 5e-324):
+            row = np.full((1, 3), value)
+            assert np.isfinite(scaler(row)).all() and np.abs(scaler(row)).max() <= 1e9
+    assert_allclose(np.linalg.norm(fit_scaler(X, "rows")(np.full((1, 3), 1e300))), np.sqrt(3))
+    assert_allclose(np.linalg.norm(fit_scaler(X, "rows")(np.full((1, 3), 1e-300))), np.sqrt(3))
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_with_one_huge_value_do_not_spoil_the_scale():
+    X = mixed()
+    X[7, 1] = -1e300
+    scaled = fit_scaler(X)(X)
+    assert np.isfinite(scaled).all() and abs(scaled[7, 1]) == pytest.approx(7, abs=0.1)
+
+
+def test_keys_that_doubles_cannot_tell_apart_are_not_larger_than_other_columns():
+    steps = np.random.default_rng(0).integers(0, 5_000, (200, 1))
+    for keys in (2**60 + steps, 2**62 + steps, (2**63 + steps.astype(np.uint64))):
+        scaled = fit_scaler(np.hstack([keys.astype(np.float64), mixed(200)]))(
+            np.hstack([keys.astype(np.float64), mixed(200)])
+        )
+        assert np.abs(scaled[:, 0]).max() < 1e-3

@@ -39,4 +39,6 @@ def image_shape_of(
     if side * side != n_features or side < LEAST_SIDE:
         return None  # no row needs to be read
     looked_at = np.linspace(0, n_rows - 1, min(n_rows, MOST_LOOKED_AT)).astype(np.int64)
-    return image_shape_of_rows(source.read(looked_at))
+    rows = source.read(looked_at)
+    # In units of the largest value: the square of any pixel can be computed, and no digit changes.
+    return image_shape_of_rows(np.ldexp(rows, -np.frexp(np.abs(rows).max())[1]))

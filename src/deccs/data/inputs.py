@@ -25,9 +25,15 @@ def as_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
         image_shape = (int(X.shape[1]), int(X.shape[2])) if X.ndim == 3 else None
         X = X.reshape(len(X), -1)
     least = 2 if reset else 1
-    table = validate_data(
-        estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_min_samples=least
-    )
+    with np.errstate(invalid="ignore"):  # it adds up all values, and those of 1e308 are too large
+        table = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype="numeric",
+            ensure_min_samples=least,
+        )
     return source_of(table, image_shape)
 
 

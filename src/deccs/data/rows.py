@@ -28,11 +28,12 @@ class Rows:
         self.source, self.scaler, self.device = source, scaler, torch.device(device)
         self.n_rows, self.n_features = source.shape
         self.image_shape = image_shape
+        self._origin, self._unit = origin_and_unit(scaler)
         self._table: torch.Tensor | None = None
         if type(source) is ArrayRows:
             table = torch.empty((self.n_rows, self.n_features), dtype=torch.float32)
             for place, block in each_block(source):
-                table[place] = torch.from_numpy(scaler(block).astype(np.float32))
+                table[place] = self._tensor(block)
             self._table = table.to(self.device)
 
     def __len__(self) -> int:
@@ -46,7 +47,18 @@ class Rows:
         if self._table is not None:
             return self._table[index]
         block = self.source.read(index if isinstance(index, slice) else index.cpu().numpy())
-        return torch.from_numpy(self.scaler(block).astype(np.float32)).to(self.device)
+        return self._tensor(block).to(self.device)
+
+    def _tensor(self, block: np.ndarray) -> torch.Tensor:
+        """Raw rows, scaled: (n, n_features)."""
+        with np.errstate(over="ignore"):
+            single = self.scaler(block).astype(np.float32)
+        if self.scaler.kind == "none" and not np.isfinite(single).all():
+            raise ValueError(
+                f"X has values up to {np.abs(block).max():.3g}, and networks compute in single "
+                "precision, up to 3.4e38. Scale the columns first, or use scale='auto'."
+            )
+        return torch.from_numpy(single)
 
     def moved(self, index: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Images shifted, turned and scaled a little, each at random; other rows as they are.
@@ -64,14 +76,34 @@ class Rows:
     def _unscaled(self, rows: torch.Tensor) -> torch.Tensor:
         if self.scaler.kind != "columns":
             return rows
-        return torch.addcmul(
-            self._column(self.scaler.mean), rows, self._column(self.scaler.deviation)
-        )
+        return torch.addcmul(self._mean, rows, self._deviation)
 
     def _scaled(self, rows: torch.Tensor) -> torch.Tensor:
         if self.scaler.kind != "columns":
             return rows
-        return (rows - self._column(self.scaler.mean)) / self._column(self.scaler.deviation)
+        return (rows - self._mean) / self._deviation
+
+    @property
+    def _mean(self) -> torch.Tensor:
+        return self._column((self.scaler.mean - self._origin) / self._unit)
+
+    @property
+    def _deviation(self) -> torch.Tensor:
+        return self._column(self.scaler.deviation / self._unit)
 
     def _column(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(values).float().to(self.device)
+
+
+def origin_and_unit(scaler: Scaler) -> tuple[float, float]:
+    """What pixels are measured from, and in: 0 and 1, unless single precision would lose them.
+
+    >>> origin_and_unit(Scaler("columns", np.array([5.0, 7.0]), np.array([2.0, 3.0])))
+    (0.0, 1.0)
+    >>> origin_and_unit(Scaler("columns", np.array([1e15, 1e15]), np.array([2.0, 4.0])))
+    (1000000000000000.0, 4.0)
+    """
+    mean, deviation = np.abs(scaler.mean).max(), float(np.max(scaler.deviation))
+    if mean < 1e4 * deviation and 1e-10 < deviation < 1e10:
+        return 0.0, 1.0
+    return float(np.median(scaler.mean)), deviation

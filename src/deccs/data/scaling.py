@@ -1,8 +1,13 @@
-"""Bringing the columns to one scale."""
+"""Bringing the columns to one scale.
+
+Numbers of any size that doubles can hold are scaled: columns whose squares would overflow or vanish
+are measured in units of a power of two, which changes no digit.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +16,11 @@ from deccs.storage import stored
 
 SCALES = ("auto", "global", "columns", "rows", None)
 EPSILON = float(np.finfo(np.float64).eps)
+TINIEST = float(np.finfo(np.float64).smallest_subnormal)
 FEW_COLUMNS = 8  # so few columns may have falling lengths by chance
 MANY_COLUMNS = 100  # so many columns of mostly zeros are words or genes, not answers to questions
+SMALL, LARGE = 1e-100, 1e100  # between them squares and their sums neither vanish nor overflow
+FARTHEST = 1e9  # deviations from the mean: no row of a fit is so far away, and networks can still compute with it
 CHECKED_COLUMNS = 64  # whether so many columns are orthogonal tells enough of the others
 
 
@@ -26,7 +34,23 @@ class Scaler:
     deviation: np.ndarray  # () or (n_features,), never 0
 
     def __call__(self, block: np.ndarray) -> np.ndarray:
-        return block if self.kind == "none" else (block - self.mean) / self.deviation
+        if self.kind == "none":
+            return block
+        with np.errstate(over="ignore"):
+            scaled: np.ndarray = (block - self.mean) / self.deviation
+            if max(scaled.max(initial=0), -scaled.min(initial=0)) > FARTHEST:
+                # The difference of two doubles may be larger than any double. That of quotients is not.
+                apart = block / self.deviation - self.mean / self.deviation
+                scaled = np.where(np.isinf(scaled), apart, scaled).clip(-FARTHEST, FARTHEST)
+        return scaled
+
+    def in_units(self, exponents: np.ndarray) -> Scaler:
+        """The scaler for the data itself, if this one is for data in units of 2 ** exponents."""
+        if self.kind == "rows":  # the length of a row does not matter
+            return self
+        powers = exponents if self.kind == "columns" else exponents.max()
+        deviation = np.maximum(np.ldexp(self.deviation, powers), TINIEST)
+        return replace(self, mean=np.ldexp(self.mean, powers), deviation=deviation)
 
 
 @stored
@@ -43,10 +67,34 @@ class RowScaler(Scaler):
     """
 
     def __call__(self, block: np.ndarray) -> np.ndarray:
-        weighted = block / self.deviation  # (n_rows, n_features)
-        lengths = np.linalg.norm(weighted, axis=1, keepdims=True)  # (n_rows, 1)
+        with np.errstate(over="ignore"):
+            weighted = block / self.deviation  # (n_rows, n_features)
+            lengths = np.linalg.norm(weighted, axis=1, keepdims=True)  # (n_rows, 1)
+        odd = ~((lengths > SMALL) & (lengths < LARGE))[:, 0]
+        if odd.any():  # rows of 0, and rows whose squares vanish or overflow
+            largest = np.abs(block[odd]).max(axis=1, keepdims=True)
+            weighted[odd] = block[odd] / np.where(largest, largest, 1.0) / self.deviation
+            lengths[odd] = np.linalg.norm(weighted[odd], axis=1, keepdims=True)
         scaled: np.ndarray = weighted * (np.sqrt(block.shape[1]) / np.where(lengths, lengths, 1.0))
         return scaled
+
+
+class InUnits:
+    """A source whose columns are measured in units of 2 ** exponents: no digit changes."""
+
+    def __init__(self, source: RowSource, exponents: np.ndarray) -> None:
+        self.source, self.exponents = source, exponents  # (n_features,) whole numbers
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.source.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.source.dtype
+
+    def read(self, rows: slice | np.ndarray, /) -> np.ndarray:
+        return np.ldexp(self.source.read(rows), -self.exponents)
 
 
 @dataclass(frozen=True)
@@ -77,6 +125,14 @@ class Facts:
         rounding = 64 * EPSILON * np.maximum(np.abs(self.low), np.abs(self.high))
         return (self.high - self.low > rounding) & (self.variance > 0)
 
+    @property
+    def divisor(self) -> np.ndarray:
+        """(n_features,) the deviation; for columns of one value what makes their rounding errors vanish.
+
+        The rounding error of 64-bit keys is in the hundreds, and would be larger than all other columns.
+        """
+        return np.where(self.varies, self.deviation, np.maximum(1.0, 1e6 * (self.high - self.low)))
+
 
 def fit_scaler(source: RowSource, scale: str | None = "auto") -> Scaler:
     """How to bring the columns to one scale, learned in one pass over the rows.
@@ -93,6 +149,18 @@ def fit_scaler(source: RowSource, scale: str | None = "auto") -> Scaler:
     if scale is None:
         return Scaler("none", np.zeros(()), np.ones(()))
     facts = facts_of(source)
+    exponents = unusual_exponents(facts, scale)
+    if exponents is None:
+        return scaler_for(facts, source, scale)
+    source = InUnits(source, exponents)
+    facts = facts_of(source)
+    if scale == "auto":
+        chosen = automatic_scale(facts, source) if np.ptp(exponents) == 0 else "columns"
+        scale = "columns" if chosen == "none" else chosen  # standardized data has no such units
+    return scaler_for(facts, source, scale).in_units(exponents)
+
+
+def scaler_for(facts: Facts, source: RowSource, scale: str) -> Scaler:
     if scale == "auto":
         scale = automatic_scale(facts, source)
     if scale == "none":
@@ -103,7 +171,24 @@ def fit_scaler(source: RowSource, scale: str | None = "auto") -> Scaler:
     if scale == "global":
         overall_mean, overall_deviation = overall(facts)
         return Scaler("global", np.asarray(overall_mean), np.asarray(overall_deviation or 1.0))
-    return Scaler("columns", facts.mean, np.where(facts.varies, facts.deviation, 1.0))
+    return Scaler("columns", facts.mean, facts.divisor)
+
+
+def unusual_exponents(facts: Facts, scale: str) -> np.ndarray | None:
+    """(n_features,) the powers of two to measure columns in; None if all squares can be computed as they are.
+
+    One for all columns, unless their sizes differ by more than doubles can add up: 1e-200 and 1e200.
+    """
+    size = np.maximum(np.abs(facts.low), np.abs(facts.high))
+    used = size > 0
+    if ((size[used] > SMALL) & (size[used] < LARGE)).all():
+        return None
+    exponents = np.frexp(size)[1]
+    greatest = exponents[used].max()
+    comparable = greatest - exponents[used].min() < np.log2(LARGE)
+    if comparable or scale in ("global", "rows"):
+        return np.full_like(exponents, greatest)
+    return np.where(used, exponents, 0)
 
 
 def automatic_scale(facts: Facts, source: RowSource) -> str:
@@ -129,8 +214,12 @@ def automatic_scale(facts: Facts, source: RowSource) -> str:
     return "columns"
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def facts_of(source: RowSource) -> Facts:
-    """What the rules of scaling ask for, in one pass; values must be finite."""
+    """What the rules of scaling ask for, in one pass; values must be finite.
+
+    Where squares overflow only the lowest and the highest values can be used.
+    """
     n_rows, n_features = source.shape
     total, square = np.zeros(n_features), np.zeros(n_features)
     low, high = np.full(n_features, np.inf), np.full(n_features, -np.inf)
@@ -150,11 +239,10 @@ def facts_of(source: RowSource) -> Facts:
         shortest, longest = lengths.min(initial=shortest), lengths.max(initial=longest)
         block = block - shift
         total, square = total + block.sum(0), square + (block * block).sum(0)
-    if not np.isfinite(total).all():
-        column = int(np.flatnonzero(~np.isfinite(total))[0])
+    if not (np.isfinite(low) & np.isfinite(high)).all():
+        column = int(np.flatnonzero(~(np.isfinite(low) & np.isfinite(high)))[0])
         raise ValueError(
-            f"Column {column} has values that are missing, infinite or too large to add up. "
-            "Fill or remove them first."
+            f"Column {column} has values that are missing or infinite. Fill or remove them first."
         )
     mean = total / n_rows  # (n_features,), of the shifted columns
     variance = np.maximum(square / n_rows - mean**2, 0)  # (n_features,)

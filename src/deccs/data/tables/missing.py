@@ -41,11 +41,16 @@ def complete(
         is_missing = np.isnan(block)
         n_missing += is_missing.sum(0)
         n_infinite += np.isinf(block).sum(0)
-        totals += np.where(np.isfinite(block), block, 0).sum(0)
+        with np.errstate(over="ignore"):
+            totals += np.where(np.isfinite(block), block, 0).sum(0)
         kept[place] = ~is_missing.any(1)
     if n_infinite.any():
         raise TableError(f"{path} has infinite values: {counts(names, n_infinite)}. Replace them.")
-    file_means = tuple(float(mean) for mean in totals / np.maximum(n_rows - n_missing, 1))
+    n_known = np.maximum(n_rows - n_missing, 1)
+    means_of_file = totals / n_known  # (n_features,)
+    for column in np.flatnonzero(~np.isfinite(means_of_file)):  # the sum is larger than any double
+        means_of_file[column] = np.nansum(values[:, column] / n_known[column])
+    file_means = tuple(means_of_file.tolist())
     if kept.all():
         return Complete(values, kept, file_means)
     per_column = counts(names, n_missing)
