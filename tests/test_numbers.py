@@ -2,14 +2,24 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import make_blobs
 
-from deccs import DECCS, ConsensusClustering, Pretraining, RandomProjectionEM, Rounds
+from deccs import (
+    DECCS,
+    Autoencoder,
+    ConsensusClustering,
+    Pretraining,
+    RandomProjectionEM,
+    Rounds,
+    TrainingError,
+)
 from deccs.data.rows import Rows
 from deccs.data.scaling import Scaler, fit_scaler
 from deccs.data.source import source_of
 from deccs.deep import DEC, IEC
 from deccs.scores import ari
+from tests.helpers.small import small_deccs
 
 N = 120
 BLOBS, CLASSES = make_blobs(N, centers=3, n_features=4, cluster_std=0.6, random_state=0)
@@ -63,8 +73,6 @@ def test_networks_are_not_given_what_single_precision_cannot_hold():
 
 
 def test_moved_images_keep_their_offset_in_double_precision():
-    import torch
-
     images = RNG.random((20, 64))
     plain, far = (
         Rows(source_of(X), fit_scaler(source_of(X), "columns"), image_shape=(8, 8))
@@ -75,3 +83,21 @@ def test_moved_images_keep_their_offset_in_double_precision():
         rows.moved(index, torch.Generator().manual_seed(0)) for rows in (plain, far)
     )
     torch.testing.assert_close(moved, far_moved, atol=1e-2, rtol=1e-2)
+
+
+class NanInTraining(torch.nn.Linear):
+    """A layer of the user's own that works until it is trained."""
+
+    def forward(self, x):
+        return super().forward(x) * (float("nan") if self.training else 1.0)
+
+
+def test_a_network_that_gives_nan_in_training_is_an_error(blobs):
+    network = (NanInTraining(4, 2), torch.nn.Linear(2, 4))
+    with pytest.raises(
+        TrainingError, match="pretraining: the loss was NaN or infinite at every check"
+    ):
+        small_deccs(network=network).fit(blobs.X)
+    pretrained = Autoencoder(*network, pretrained=True)
+    with pytest.raises(TrainingError, match="update: the loss was NaN or infinite at every check"):
+        small_deccs(network=pretrained).fit(blobs.X)

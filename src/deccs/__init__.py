@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deccs.estimator import DECCS
     from deccs.events import Callback, Progress
     from deccs.members.default import default_members
-    from deccs.network.autoencoder import Autoencoder
+    from deccs.network.autoencoder import Autoencoder, TrainingError
     from deccs.rounds.records import Round
     from deccs.settings import Network, Pretraining, Rounds
 
@@ -32,6 +32,7 @@ HOMES = {
     "Progress": "events",
     "Rounds": "settings",
     "Autoencoder": "network.autoencoder",
+    "TrainingError": "network.autoencoder",
     "Pretraining": "settings",
     "Round": "rounds.records",
     "count_clusters": "counting.count",
@@ -80,6 +81,7 @@ __all__ = [
     "RandomProjectionEM",
     "RandomProjectionFCM",
     "Round",
+    "TrainingError",
     "__version__",
     "consensus",
     "count_clusters",

@@ -25,7 +25,8 @@ from deccs.deep.dec import (
     soft_assignment,
     target_distribution,
 )
-from deccs.network.autoencoder import Autoencoder
+from deccs.network.autoencoder import Autoencoder, TrainingError
+from deccs.training import engine
 
 # Each method takes those of its parameters.
 QUICK = {
@@ -365,3 +366,37 @@ def test_the_benchmark_uses_the_preset():
     model = METHODS_OF_THE_BENCHMARK["VaDE paper"].build("usps")
     assert (model.n_steps, model.batch_size) == (100_000, 256)
     assert tuple(model.network.layers) == (500, 500, 2000, 10)
+
+
+class NanInTraining(nn.Linear):
+    """A layer of the user's own that works until it is trained."""
+
+    def forward(self, x):
+        return super().forward(x) * (float("nan") if self.training else 1.0)
+
+
+class NanAlways(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) * float("nan")
+
+
+@pytest.mark.parametrize("layer", [NanInTraining, NanAlways])
+def test_a_network_of_the_users_own_that_gives_nan_is_an_error(layer, method, takes, blobs):
+    if "network" not in takes:
+        pytest.skip("it takes no network")
+    with pytest.raises(TrainingError, match="NaN or inf"):
+        method(network=(layer(4, 2), nn.Linear(2, 4))).fit(blobs.X)
+
+
+def test_a_loss_that_is_always_nan_is_an_error(method, kind, monkeypatch, blobs):
+    if kind in ("IEC", "AE+k-means"):
+        pytest.skip("it trains nothing in steps, or only the autoencoder")
+
+    def one_step(self, sync, real=engine.Run.one_step):
+        real(self, sync)
+        if not self.learner.stage.startswith("pretraining"):
+            self.sums = torch.full((1,), float("nan"))
+
+    monkeypatch.setattr(engine.Run, "one_step", one_step)
+    with pytest.raises(TrainingError, match="the loss was NaN or infinite at every check"):
+        method().fit(blobs.X)

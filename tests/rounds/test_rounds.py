@@ -21,6 +21,7 @@ from deccs.data.source import source_of
 from deccs.datasets import make_rings
 from deccs.events import Listeners
 from deccs.members.asking import MemberWarning
+from deccs.network.autoencoder import TrainingError
 from deccs.rounds import objective
 from deccs.rounds import restarts as module
 from deccs.rounds.algorithm import draw_sample, is_stable, learn_consensus
@@ -432,10 +433,9 @@ def test_a_member_may_be_missing_from_a_round(touching):
     assert result.rounds[0].member_names == ("kmeans", "ward", "mixture")
 
 
-def test_a_rate_far_too_large_leaves_finite_weights(touching):
-    result = run(*touching, n_rounds=2, learning_rate=1e6)
-    assert torch.isfinite(bits(result.autoencoder, result.classifiers)).all()
-    assert all(np.isfinite(finished.agreement) for finished in result.rounds)
+def test_a_rate_far_too_large_is_an_error(touching):
+    with pytest.raises(TrainingError, match="lower learning_rate"):
+        run(*touching, n_rounds=2, learning_rate=1e6)
 
 
 @pytest.fixture
@@ -484,10 +484,18 @@ def test_a_loss_that_is_not_finite_goes_back_and_halves_the_rate(touching, monke
     assert math.isfinite(before.losses.total)  # steps taken back are not counted
 
 
-def test_a_loss_that_is_never_finite_changes_nothing(touching, monkeypatch):
+def test_a_loss_that_is_never_finite_is_an_error(touching, monkeypatch):
     fail_at(monkeypatch, *range(1, 1000))
-    before, after = before_and_after(touching)
-    assert_array_equal(after.Z, before.Z)
+    with pytest.raises(TrainingError, match="update: the loss was NaN or infinite at every check"):
+        before_and_after(touching)
+
+
+def test_a_later_round_without_a_finite_loss_is_the_last(touching, monkeypatch):
+    fail_at(monkeypatch, *range(9, 1000))
+    with pytest.warns(UserWarning, match="The rounds end after round 1: update: the loss was NaN"):
+        rounds = run(*touching, n_rounds=5, n_steps=8, sample_size=1.0).rounds
+    assert [round_.losses is None for round_ in rounds] == [False, True]
+    assert math.isfinite(rounds[0].losses.total)
 
 
 def test_an_update_that_only_gets_worse_is_taken_back(touching):

@@ -10,6 +10,7 @@ from torch import nn
 from torch.optim.lr_scheduler import OneCycleLR, ReduceLROnPlateau
 
 from deccs.events import Callback, Listeners
+from deccs.network.autoencoder import TrainingError
 from deccs.storage import FolderCheckpoint, checkpoints
 from deccs.training.batches import Batches
 from deccs.training.engine import MOST_RESCUES, Check, Learner, train
@@ -158,13 +159,48 @@ def test_an_error_above_the_limit_is_lost():
     assert run(learner, 3, check_every=1)[1].n_rescues == 1
 
 
-def test_rates_that_never_work_end_with_a_warning_and_the_first_state():
-    learner = Parabola(broken=range(1000))
+def test_rates_that_stop_working_end_with_a_warning_and_the_last_good_state():
+    learner = Parabola(broken=range(2, 1000))
     with pytest.warns(UserWarning, match=r"parabola: .*Try a lower learning_rate than 0\.5"):
         w, trained = run(learner, 1000, check_every=1)
-    assert w == 8
-    assert trained.n_steps == trained.n_rescues == MOST_RESCUES + 1
-    assert trained.losses.isnan().all()
+    assert w == 4
+    assert trained.n_steps == trained.n_rescues + 1 == MOST_RESCUES + 2
+    assert float(trained.losses) == 32  # of the only step that was good
+
+
+def test_a_loss_that_is_never_finite_is_an_error():
+    with pytest.raises(TrainingError, match=r"parabola: .* of 11 steps.*lower learning_rate"):
+        run(Parabola(broken=range(1000)), 1000, check_every=1)
+    with pytest.raises(TrainingError, match="of 1 steps"):
+        run(Parabola(broken=[1]), 1)
+    with pytest.raises(TrainingError, match="of 3 steps"):
+        run(Parabola(checks=errors(NAN, NAN, NAN), broken=range(9), keeps_best=True), 3)
+
+
+def test_a_held_out_error_that_is_never_finite_is_an_error():
+    learner = ByHand(keeps_best=True, broken=range(1000))
+    with pytest.raises(TrainingError, match="parabola"):
+        run(learner, 1000, check_every=1)
+
+
+def test_weights_that_are_not_finite_are_lost_though_the_loss_was():
+    """The last step before a check may make them so: its loss came before."""
+    learner = Parabola()
+    learner.after_step = lambda step: learner.w.data.mul_(NAN if step == 4 else 1)
+    w, trained = run(learner, 6, check_every=2)
+    assert trained.n_rescues == 1 and w == 2 * 0.75**2
+
+
+def test_an_embedding_that_is_not_finite_sends_a_training_back():
+    learner = Parabola()
+
+    def check(step):
+        if step == 2:
+            raise TrainingError("NaN")
+        return Check()
+
+    learner.check = check
+    assert run(learner, 3, check_every=1)[1].n_rescues == 1
 
 
 class ByHand(Parabola):

@@ -1,6 +1,7 @@
 """Pretraining: the same bits for the same seed, an error that falls, stages and schedules."""
 
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from deccs.data.rows import Rows
 from deccs.data.scaling import fit_scaler
 from deccs.data.source import source_of
 from deccs.events import Listeners
+from deccs.network.autoencoder import TrainingError
 from deccs.network.by_hand import FeedForward
 from deccs.seeds import generator_for
 from deccs.training import pretraining as module
@@ -169,19 +171,20 @@ def test_one_cycle_is_not_cut_short(rows):
     assert len(watched(new_autoencoder(), rows, settings)) == 8
 
 
-@pytest.mark.filterwarnings("ignore:pretraining. the loss was not finite")
 @pytest.mark.parametrize("dropout", [0.0, 0.2])  # by hand and with autograd
-def test_a_rate_far_too_large_leaves_finite_weights(rows, dropout):
-    network = pretrain(new_autoencoder(dropout), rows, short(learning_rate=1e30), 0)
-    assert torch.isfinite(bits(network)).all()
+def test_a_rate_that_never_works_is_an_error(rows, dropout):
+    settings = short(n_epochs=40, learning_rate=1e38)
+    with pytest.raises(TrainingError, match="pretraining: the loss was NaN.*than 1e\\+38"):
+        pretrain(new_autoencoder(dropout), rows, settings, 0)
 
 
-def test_a_rate_that_never_works_leaves_the_first_weights_and_a_warning(rows):
-    network = new_autoencoder()
-    settings = short(n_epochs=40, learning_rate=1e38, input_noise=0.0)
-    with pytest.warns(UserWarning, match="pretraining: the loss was not finite.*than 1e\\+38"):
-        pretrain(network, rows, settings, 0)
-    assert torch.equal(bits(network), bits(new_autoencoder()))
+def test_a_search_passes_over_rates_that_never_work(rows):
+    settings = short(grid={"learning_rate": [1e38, 1e-2]})
+    choice, errors = search_pretraining(rows, Network(layers=(8, 3)), settings, 0)
+    assert choice == {"learning_rate": 1e-2}
+    assert [math.isfinite(error) for _, error in errors] == [False, True]
+    with pytest.raises(TrainingError, match="pretraining"):
+        search_pretraining(rows, Network(), short(grid={"learning_rate": [1e38]}), 0)
 
 
 def test_search_picks_the_least_held_out_error(rows):

@@ -20,6 +20,10 @@ from deccs.storage import register
 from deccs.storage.networks import make_network, take_network
 
 
+class TrainingError(ValueError):
+    """A network gives numbers that are not finite; the message says where, and what to do."""
+
+
 class Autoencoder(nn.Module):
     """An encoder and a decoder; any two modules whose shapes fit each other will do.
 
@@ -76,7 +80,19 @@ def encode(autoencoder: Autoencoder, rows: Rows, index: Index | None = None) -> 
     autoencoder.eval()
     index = EveryRow(len(rows)) if index is None else index
     places = blocks(len(index), rows_at_once(rows.n_features))
-    return torch.cat([autoencoder.encoder(rows[index[place]]).cpu() for place in places])
+    Z = torch.cat([autoencoder.encoder(rows[index[place]]).cpu() for place in places])
+    check_finite(Z)
+    return Z
+
+
+def check_finite(Z: torch.Tensor) -> None:
+    """Raise a TrainingError for an embedding that no cluster can be found in."""
+    if not bool(Z.isfinite().all()):
+        n_bad = int((~Z.isfinite()).any(dim=-1).sum())
+        raise TrainingError(
+            f"The network embeds {n_bad:,} of {len(Z):,} rows as NaN or infinity. Use a lower "
+            "learning_rate, or scale='auto'; with a network of your own, check what it computes."
+        )
 
 
 @torch.no_grad()
@@ -101,7 +117,8 @@ def exact_encoder(autoencoder: Autoencoder) -> Callable[[np.ndarray], np.ndarray
 
     @torch.no_grad()
     def encode_block(scaled: np.ndarray) -> np.ndarray:
-        Z: np.ndarray = encoder(torch.tensor(scaled)).numpy()
-        return Z
+        Z: torch.Tensor = encoder(torch.tensor(scaled))
+        check_finite(Z)
+        return Z.numpy()
 
     return encode_block

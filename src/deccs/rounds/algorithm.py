@@ -23,7 +23,7 @@ from deccs.members.asking import ONE_BY_ONE, Jobs, MemberWarning
 from deccs.members.choice import NEVER
 from deccs.members.default import Member
 from deccs.members.running import TooFewMembers, cluster
-from deccs.network.autoencoder import Autoencoder, encode
+from deccs.network.autoencoder import Autoencoder, TrainingError, encode
 from deccs.rounds.classifiers import Classifiers, classify, split_sample
 from deccs.rounds.journal import Journal
 from deccs.rounds.look import Look
@@ -80,9 +80,14 @@ def learn_consensus(
             learner = Update(
                 journal.autoencoder, classifiers, rows, clustered, round_, settings, seed
             )
-            losses = update(learner)
+            try:
+                round_ = replace(round_, losses=update(learner))
+            except TrainingError as error:
+                if number == 0:
+                    raise
+                # Without losses the round is the last one.
+                warnings.warn(f"The rounds end after round {number}: {error}", stacklevel=2)
             clock.lap("update")
-            round_ = replace(round_, losses=losses)
         journal.write(round_, lambda_cons)
         listeners.tell("on_round", round_)
     return journal.consensus()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 
 from deccs.data.rows import Rows
@@ -40,8 +38,6 @@ def update(learner: Update) -> LossParts:
             check_every=max(1, min(50, n_steps // 4)),
             patience=learner.settings.patience,
         )
-    if trained.losses.isnan().any():  # no step was good
-        return LossParts(math.nan, math.nan, math.nan, math.nan)
     return LossParts(*trained.losses.tolist())
 
 

@@ -20,6 +20,7 @@ from torch import nn
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from deccs.events import NOBODY, Listeners, Progress
+from deccs.network.autoencoder import TrainingError
 from deccs.network.device import precision_for
 from deccs.storage import NO_CHECKPOINT, Checkpoint
 
@@ -217,7 +218,9 @@ class Trained:
     """What came of a training."""
 
     n_steps: int
-    losses: torch.Tensor  # mean terms over the steps since the last rescue; NaN where none was good
+    losses: (
+        torch.Tensor
+    )  # mean terms over the steps since the last rescue; NaN if none are computed
     n_rescues: int = 0
 
 
@@ -265,6 +268,8 @@ class Run:
         self.sums: torch.Tensor | None  # of the loss's terms, since the last rescue
         self.n_summed: int
         self.told: tuple[float, int]  # the sum and the steps at the last check
+        self.last_losses: torch.Tensor | None = None  # the last means that were finite
+        self.was_finite = False  # a loss or a held-out error, ever
         self._start_optimizers()
         self._start_sums()
         self._keep()
@@ -290,8 +295,7 @@ class Run:
 
     def one_check(self, patience: int | None, listeners: Listeners) -> bool:
         """Keep the state or go back to the kept one; whether the training should end."""
-        finite = self.sums is None or bool(self.sums.isfinite().all())
-        check = self.learner.check(self.step) if finite else Check(lost=True)
+        check = self._look()
         self._tell(check, listeners)
         judged = self.learner.keeps_best
         if check.lost or (judged and not check.held_out < self.learner.limit):
@@ -306,11 +310,35 @@ class Run:
                 schedule.step(check.held_out)
         return check.stop or (patience is not None and self.age >= patience)
 
+    def _look(self) -> Check:
+        """The learner's check; lost where a loss, or what was learned, is not finite."""
+        if self.sums is not None:
+            if not is_finite(self.sums):
+                return Check(lost=True)
+            self.last_losses, self.was_finite = self.sums / self.n_summed, True
+        if not all(is_finite(value) for value in self.learner.learned_state().values()):
+            return Check(lost=True)
+        try:
+            check = self.learner.check(self.step)
+        except TrainingError:  # from the embedding
+            return Check(lost=True)
+        self.was_finite |= math.isfinite(check.held_out)
+        return check
+
     def finish(self) -> Trained:
+        """What came of it; a TrainingError if nothing that was computed was finite."""
+        is_good = self.best != math.inf
+        if self.step and not is_good and not self.was_finite:
+            raise TrainingError(
+                f"{self.learner.stage}: the loss was NaN or infinite at every check of {self.step} steps, "
+                f"so nothing was learned. Use a lower learning_rate than {self.rate}, or scale='auto'; with a "
+                "network of your own, check what it computes."
+            )
         if self.learner.keeps_best:
             self.learner.load_learned(self.kept)
-        no_losses = torch.full((1,), math.nan)
-        losses = no_losses if self.sums is None else self.sums / self.n_summed
+        losses = self.last_losses if self.sums is None else self.sums / self.n_summed
+        if losses is None:  # none are computed
+            losses = torch.full((1,), math.nan)
         return Trained(self.step, losses, self.n_rescues)
 
     def state_dict(self) -> dict[str, Any]:
@@ -413,7 +441,7 @@ class Run:
         self.learner.load_learned(self.kept)
         self._start_optimizers()
         self._start_sums()
-        if self.n_rescues > MOST_RESCUES:
+        if self.n_rescues > MOST_RESCUES and self.was_finite:  # else an error follows
             warnings.warn(
                 f"{self.learner.stage}: the loss was not finite, or a check failed, {self.n_rescues} "
                 f"times; the last good state is kept. Try a lower learning_rate than {self.rate}.",

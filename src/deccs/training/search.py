@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
@@ -9,7 +10,7 @@ from sklearn.base import clone
 
 from deccs.data.rows import Rows
 from deccs.events import NOBODY, Listeners
-from deccs.network.autoencoder import Autoencoder
+from deccs.network.autoencoder import Autoencoder, TrainingError
 from deccs.rules import default_layers
 from deccs.seeds import generator_for, torch_seeded
 from deccs.settings import Network, Pretraining
@@ -61,12 +62,20 @@ def search_pretraining(
         )
     _, held_out = hold_out(len(rows), settings.held_out, generator_for(root, "held out"))
     errors: list[tuple[Choice, float]] = []
+    failure: TrainingError | None = None
     for number, values in enumerate(product(*grid.values())):
         choice = dict(zip(grid, values, strict=True))
         chosen_network, chosen = with_choice(network, settings, choice)
         autoencoder = initial_autoencoder(rows, chosen_network, root)
-        pretrain(autoencoder, rows, chosen, root, listeners, checkpoint.at("search", number))
-        errors.append((choice, reconstruction_error(autoencoder, rows, held_out)))
+        try:
+            pretrain(autoencoder, rows, chosen, root, listeners, checkpoint.at("search", number))
+            errors.append((choice, reconstruction_error(autoencoder, rows, held_out)))
+        except TrainingError as error:  # such as a learning rate that is far too large
+            errors.append((choice, math.inf))
+            failure = error
         if listeners.stopped:
             break
-    return min(errors, key=lambda row: row[1])[0], errors
+    best, least = min(errors, key=lambda row: row[1])
+    if failure is not None and least == math.inf:
+        raise failure
+    return best, errors

@@ -10,7 +10,7 @@ import torch
 
 from deccs.data.rows import Rows
 from deccs.events import NOBODY, Listeners
-from deccs.network.autoencoder import Autoencoder
+from deccs.network.autoencoder import Autoencoder, TrainingError
 from deccs.settings import Network, Pretraining
 from deccs.storage import NO_CHECKPOINT, Checkpoint
 from deccs.training.pretraining import pretrain
@@ -71,4 +71,8 @@ def check_shapes(autoencoder: Autoencoder, rows: Rows) -> None:
         raise ValueError(
             f"The encoder must give (n, n_latent) and the decoder (n, {rows.n_features}); "
             f"got {tuple(z.shape)} and {tuple(back.shape)} for n = {len(x)}."
+        )
+    if not bool(z.isfinite().all() and back.isfinite().all()):
+        raise TrainingError(
+            "The autoencoder you gave turns rows into NaN or infinity. Check its weights."
         )
