@@ -3,10 +3,12 @@
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +16,12 @@ import torch
 from sklearn.cluster import KMeans
 
 from deccs import DECCS, __version__
-from deccs.app import commands, plugins, run_folder
+from deccs.app import commands, plugins, run_folder, run_reading
+from deccs.app.run_reading import path_from
 from deccs.members.default import MEMBERS
 from deccs.network.by_hand import FeedForward
+from deccs.storage import locks
+from deccs.storage.locks import FolderLock, leave_to_parent
 from tests.helpers.command_line import deccs, rows_of, write_table
 
 SETTINGS = """
@@ -199,7 +204,7 @@ def test_data_that_changed_or_went_is_told(run, place, tmp_path, monkeypatch):
         ({"file": str(tmp_path / "gone.csv")}, "--data"),
     ):
         changed = {**summary, "data": {**summary["data"], **data}}
-        monkeypatch.setattr(run_folder, "read_summary", lambda folder, changed=changed: changed)
+        monkeypatch.setattr(run_reading, "read_summary", lambda folder, changed=changed: changed)
         code, _, err = deccs("report", run)
         assert code == 2 and word in err
 
@@ -602,3 +607,120 @@ def test_results_that_came_while_the_file_was_read_are_not_replaced(place, tmp_p
     code, _, err = deccs("fit", place / "train.csv", "--out", out)
     assert code == 2 and "already holds results" in err
     assert (out / "summary.json").read_text() == "{}"
+
+
+# ---- a kill after the results are complete
+
+
+def test_a_move_that_was_killed_is_finished_by_the_same_command(place, run, tmp_path, monkeypatch):
+    """Once results started to move into place, the same command was refused."""
+    out = tmp_path / "run"
+    command = ["fit", place / "train.csv", "--config", place / "fit.toml", "--out", out]
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(run_folder, "move_into_place", kill)
+        patched.setattr(FolderLock, "__exit__", lambda *_: None)  # a kill leaves its file
+        with pytest.raises(Killed):
+            deccs(*command)
+        leave_to_parent()  # the system releases the lock
+    assert (out / run_folder.MOVING / "summary.json").exists()
+    for words in (["predict", out, place / "new.csv"], ["report", out], ["compare", out, run]):
+        code, _, err = deccs(*words)
+        assert code == 2 and "the same `deccs fit` command" in " ".join(err.split()).lower()
+    code, _, err = deccs(*command)
+    assert code == 0 and "pretraining" not in err
+    assert sorted(path.name for path in out.iterdir()) == EVERYTHING
+    for name in ("labels.csv", "embedding.npy", "report.html"):
+        assert (out / name).read_bytes() == (run / name).read_bytes()
+    code, _, err = deccs(*command)
+    assert code == 2 and "already holds results" in err  # it has come to its end
+
+
+def test_other_options_do_not_take_the_results_of_a_killed_fit(place, run, tmp_path):
+    out = tmp_path / "run"
+    shutil.copytree(run, out)
+    (out / locks.NAME).write_text('{"process": 1, "host": "here"}')  # left by a kill
+    command = ["fit", place / "train.csv", "--config", place / "fit.toml", "--out", out]
+    code, _, err = deccs(*command, "--seed", 1)
+    assert code == 2 and "already holds results" in err
+
+
+def test_a_report_that_fails_does_not_hide_the_results(place, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+
+    def fail(*_, **__):
+        raise RuntimeError("no font")
+
+    monkeypatch.setattr(run_folder, "write_report", fail)
+    command = ["fit", place / "train.csv", "--config", place / "fit.toml", "--out", out]
+    code, _, err = deccs(*command)
+    told = " ".join(err.split())
+    assert code == 1 and "The report could not be written (RuntimeError: no font)" in told
+    assert f"The results are complete in {out}; `deccs report {out}` writes it." in told
+    assert sorted(path.name for path in out.iterdir()) == sorted(set(EVERYTHING) - {"report.html"})
+    monkeypatch.undo()
+    assert deccs("report", out)[0] == 0
+
+
+def test_an_old_run_keeps_its_log_until_its_results_are_replaced(place, run, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    shutil.copytree(run, out)
+    before = (out / "rounds.jsonl").read_bytes()
+    command = ["fit", place / "train.csv", "--config", place / "fit.toml", "--out", out]
+    with monkeypatch.context() as patched:
+        patched.setattr(run_folder, "write_npy_header", raise_full)
+        assert deccs(*command, "--seed", 1, "--overwrite")[0] == 1
+    assert (out / "rounds.jsonl").read_bytes() == before
+    assert deccs(*command, "--seed", 1, "--overwrite")[0] == 0
+    assert sorted(path.name for path in out.iterdir()) == EVERYTHING
+    assert (out / "rounds.jsonl").read_bytes() != before
+
+
+def raise_full(*_):
+    raise OSError(28, "No space left on device")
+
+
+# ---- what a summary tells, and what spreadsheets make of ids
+
+
+def test_the_summary_does_not_tell_where_the_data_was(place, run, tmp_path):
+    assert json.loads((run / "summary.json").read_text())["data"]["file"] == "../train.csv"
+    assert path_from(Path("/home/me/run"), Path("/data/x.csv")) == "x.csv"
+    moved = tmp_path / "moved"
+    shutil.copytree(place, moved)
+    code, _, err = deccs("report", moved / "run", "--out", tmp_path / "again.html")
+    assert code == 0, err
+    (moved / "train.csv").rename(tmp_path / "train.csv")
+    code, _, err = deccs("report", moved / "run")
+    assert code == 2 and "--data" in err
+    assert deccs("report", moved / "run", "--data", tmp_path / "train.csv")[0] == 0
+
+
+def test_formulas_in_ids_are_harmless_and_compare_knows_both_forms(place, tmp_path):
+    text = (place / "train.csv").read_text().replace("\nk", "\n=k")
+    (tmp_path / "train.csv").write_text(text)
+    command = [
+        "fit",
+        tmp_path / "train.csv",
+        "--method",
+        "consensus",
+        "--clusters",
+        3,
+        "--id",
+        "key",
+    ]
+    assert deccs(*command, "--out", tmp_path / "a")[0] == 0
+    assert deccs(*command, "--out", tmp_path / "b", "--raw-ids")[0] == 0
+    assert rows_of(tmp_path / "a" / "labels.csv")[1][0] == "'=k0"
+    assert rows_of(tmp_path / "b" / "labels.csv")[1][0] == "=k0"
+    code, out, _ = deccs("compare", tmp_path / "a", tmp_path / "b", "--json")
+    assert code == 0 and json.loads(out)["pairs"][0]["rows_in_common"] == 120
+    for words, written in ([], "'=k0"), (["--raw-ids"], "=k0"):
+        code, out, _ = deccs("predict", tmp_path / "a", tmp_path / "train.csv", *words)
+        assert code == 0 and rows_of(out)[1][0] == written

@@ -135,7 +135,7 @@ def test_bad_requests_are_refused(given, told):
 
 def test_the_documentation_names_every_option_and_method():
     text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
-    names = set(re.findall(r"`([a-z+-]+)`", text))
+    names = set(re.findall(r"`([a-z_+-]+)`", text))
     assert set(FitRequest.config_names()) <= names  # `settings` has a paragraph of its own
     assert set(methods()) <= names
 

@@ -13,7 +13,9 @@ import pytest
 
 from deccs import DECCS
 from deccs.answer import Answer
-from deccs.app.run_folder import LabelsFile, RunLog, RunWriter, in_use
+from deccs.app.labels_file import LabelsFile, read_labels
+from deccs.app.run_error import RunError
+from deccs.app.run_folder import COMPLETE, MOVING, RunLog, RunWriter, in_use, settle
 from deccs.data.tables import Table
 from deccs.storage import locks
 
@@ -74,7 +76,7 @@ def test_without_confidence_there_is_no_such_column():
 
 
 def test_hostile_names_are_quoted():
-    ids = np.array(['x,"y"', "new\nline", "=1+1", "ä", ""], dtype=object)
+    ids = np.array(['x,"y"', "new\nline", "1+1", "ä", ""], dtype=object)
     text = labels_text(table_of(ids=ids), answer_of([0, 1, 2, 3, 4]))
     assert [row[0] for row in csv.reader(io.StringIO(text))][1:] == ids.tolist()
 
@@ -127,6 +129,8 @@ def test_a_crash_at_any_moment_leaves_no_mixture(tmp_path, fitted, monkeypatch, 
             patched.setattr(os, function, crash)
             with suppress(OSError):
                 write_run(folder, new_model, new_labels, {"run": "new"})
+        if settle(folder):  # what the next command does: the new results were complete
+            assert state_of(folder) == "new"
         seen.add(state_of(folder))
         assert not [path for path in folder.iterdir() if path.name.startswith(".")]
         if len(calls) <= number:
@@ -142,9 +146,7 @@ def replace_parameters(model):
 
 
 def state_of(folder):
-    """Whose run is there; all parts must be of the same one. Without a summary it is incomplete."""
-    if not (folder / "summary.json").exists():
-        return "incomplete"
+    """Whose run is there; all parts must be of the same one."""
     which = json.loads((folder / "summary.json").read_text())["run"]
     first = {"old": "0", "new": "1"}[which]
     assert (folder / "labels.csv").read_text().splitlines()[1].split(",")[1] == first
@@ -168,7 +170,7 @@ def test_rounds_are_logged_as_they_finish_and_once(tmp_path, fitted):
     with path.open("a") as file:
         file.write('{"start": 0, "round": 1, "agre')  # killed in the middle of a line
 
-    resumed = RunLog(path, resume=True)
+    resumed = RunLog(path, lambda: True)
     resumed.on_fit_start(fitted)
     resumed.on_round(replace(rounds[0], agreement=0.0))  # told again: the first time counts
     resumed.on_fit_end(fitted)  # what the killed process had finished, but not logged
@@ -177,3 +179,92 @@ def test_rounds_are_logged_as_they_finish_and_once(tmp_path, fitted):
 
 def lines_of(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_link_or_a_strange_file_in_the_place_of_the_log_is_not_followed(tmp_path, fitted):
+    path, other = tmp_path / "rounds.jsonl", tmp_path / "other"
+    for content in ('{"start": 0, "round": 0}\n', "[1]\n", "{}\n", "\udcff".join("ab") + "\n"):
+        other.write_text(content, errors="surrogateescape")
+        path.symlink_to(other)
+        log = RunLog(path, lambda: True)
+        log.on_fit_start(fitted)
+        log.on_round(fitted.rounds_[0])
+        assert other.read_text(errors="surrogateescape") == content and not path.is_symlink()
+        assert lines_of(path) == [fitted.rounds_[0].as_dict()]
+        path.unlink()
+    path.symlink_to(other)
+    with pytest.raises(OSError, match="symbolic links"):
+        RunLog(path).on_round(fitted.rounds_[0])  # it came after the start
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+def test_a_pipe_in_the_place_of_the_log_does_not_hold_up_the_fit(tmp_path, fitted):
+    os.mkfifo(tmp_path / "rounds.jsonl")
+    log = RunLog(tmp_path / "rounds.jsonl", lambda: True)
+    log.on_fit_start(fitted)
+    log.on_fit_end(fitted)
+    assert len(lines_of(tmp_path / "rounds.jsonl")) == len(fitted.rounds_)
+
+
+# ---- links
+
+
+def test_links_in_a_run_folder_do_not_lead_outside(tmp_path, fitted):
+    folder, outside = tmp_path / "run", tmp_path / "outside"
+    folder.mkdir(), outside.mkdir()
+    (outside / "mine.txt").write_text("kept")
+    names = ["model", "labels.csv", "report.html", ".part-abc", COMPLETE, MOVING]
+    for name in names:
+        (folder / name).symlink_to(outside, target_is_directory=True)
+    write_run(folder, fitted, [0, 0, 0, 1, 1], {"run": "old"})
+    assert os.listdir(outside) == ["mine.txt"] and (outside / "mine.txt").read_text() == "kept"
+    assert not any(path.is_symlink() for path in folder.iterdir())
+    assert sorted(os.listdir(folder)) == ["embedding.npy", "labels.csv", "model", "summary.json"]
+
+
+def test_a_linked_checkpoint_is_refused(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "checkpoint").symlink_to(tmp_path)
+    with pytest.raises(RunError, match="checkpoint is a symbolic link"):
+        in_use(tmp_path / "run")
+
+
+# ---- ids that look like formulas
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("=1+1", "'=1+1"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("+49 170", "'+49 170"),
+        ("-a", "'-a"),
+        ("\tx", "'\tx"),
+        ("\rx", "'\rx"),
+        ("-5", "-5"),
+        ("+1.5e-3", "+1.5e-3"),
+        ("-0,5", "-0,5"),
+        ("a=1", "a=1"),
+        ("'a", "'a"),
+        ("'=1", "''=1"),  # else it could not be told from =1
+        ("", ""),
+    ],
+)
+def test_ids_that_look_like_formulas_get_an_apostrophe(name, written, tmp_path):
+    ids = np.array([name], dtype=object)
+    assert csv_column(labels_text(table_of([True], ids), answer_of([0]))) == [written]
+    raw = io.StringIO()
+    file = LabelsFile(raw, table_of([True], ids), raw_ids=True)
+    file.write(answer_of([0]))
+    file.finish()
+    assert csv_column(raw.getvalue()) == [name]
+    for text, raw_ids in (
+        (raw.getvalue(), True),
+        (labels_text(table_of([True], ids), answer_of([0])), False),
+    ):
+        (tmp_path / "labels.csv").write_text(text, newline="")
+        assert read_labels(tmp_path / "labels.csv", raw_ids=raw_ids) == ("id", {name: 0})
+
+
+def csv_column(text):
+    return [row[0] for row in csv.reader(io.StringIO(text, newline=""))][1:]

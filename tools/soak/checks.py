@@ -13,6 +13,7 @@ MEASURED = (
     "seconds_",
     "peak_memory_mb",
     "checksum",
+    "file",  # of the data, as seen from the run folder
 )  # differ from run to run; the checksum with them
 BY_SIGNAL = (signal.SIGKILL, signal.SIGTERM)
 

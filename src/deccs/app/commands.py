@@ -5,9 +5,10 @@ from __future__ import annotations
 import codecs
 import os
 import platform
+import shlex
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from rich.table import Table as Grid
 from deccs.answer import Answer
 from deccs.app import run_folder
 from deccs.app.comparison import compare_runs
+from deccs.app.labels_file import LabelsFile
 from deccs.app.methods import estimator_for, methods
 from deccs.app.output import (
     INTERRUPTED,
@@ -35,8 +37,10 @@ from deccs.app.request import (
     PredictRequest,
     ReportRequest,
 )
-from deccs.app.run_folder import LabelsFile, RunError, RunLog, RunWriter, write_run_report
-from deccs.app.summary import summarize, summary_text
+from deccs.app.run_error import RunError
+from deccs.app.run_folder import RunLog, RunWriter, write_run_report
+from deccs.app.run_reading import load_model, read_summary, training_table
+from deccs.app.summary import is_of_same_fit, summarize, summary_text
 from deccs.base import Clusterer
 from deccs.clock import Clock
 from deccs.data.tables import Table, read_like, read_table
@@ -56,9 +60,10 @@ EXTRAS = ("pyarrow", "PIL", "matplotlib", "pymetis", "mtkahypar")
 
 
 def fit(request: FitRequest, output: Output) -> None:
-    out = request.out or Path(f"{request.file.resolve().stem}-run")
+    out = request.folder
     model = estimator_for(request)
-    run_folder.check_free(out, overwrite=request.overwrite)
+    if not run_folder.was_interrupted(out):
+        run_folder.check_free(out, overwrite=request.overwrite)
     clock = Clock()
     table = read_table(
         request.file,
@@ -70,10 +75,32 @@ def fit(request: FitRequest, output: Output) -> None:
     )
     clock.lap("read")
     describe_table(output, request.file, table)
-    with run_folder.in_use(out):
+    with run_folder.in_use(out) as lock:
+        settled = run_folder.settle(out)
+        ended_early = settled or (lock.was_left and not request.overwrite)
+        if ended_early and finish_interrupted(request, table, output):
+            return
         # Another command may have written results meanwhile.
         run_folder.check_free(out, overwrite=request.overwrite)
         fit_into(out, request, model, table, clock, output)
+
+
+def finish_interrupted(request: FitRequest, table: Table, output: Output) -> bool:
+    """What was left to do after a kill, if the same fit has already written its results."""
+    out = request.folder
+    if not (out / run_folder.SUMMARY).is_file():
+        return False
+    summary = read_summary(out)
+    if not is_of_same_fit(summary, request, table):
+        return False
+    output.note(f"The interrupted fit had already written its results to {out}.")
+    with report_failures(out, output):
+        FolderCheckpoint(out / run_folder.CHECKPOINT).discard()
+        if not (out / run_folder.REPORT).exists():
+            model, _ = load_model(out)
+            write_run_report(model, table, out / run_folder.REPORT, title_of(request.file))
+    output.result({"out": str(out), **summary}, f"The results are in {out}.")
+    return True
 
 
 def fit_into(
@@ -82,19 +109,36 @@ def fit_into(
     """Fit the model, and write all results to a folder that nobody else writes to."""
     checkpoint = FolderCheckpoint(out / run_folder.CHECKPOINT)
     try:
-        with RunWriter(out, table) as writer:
+        with RunWriter(out, table, raw_ids=request.raw_ids) as writer:
             train(model, table, writer, checkpoint, output, overwrite=request.overwrite)
             clock.lap("fit")
             summary = summarize(request, table, model, writer.answer(), clock.laps)
             writer.finish(model, summary)
-        checkpoint.remove()
     except KeyboardInterrupt as error:
         raise output.failure(f"Stopped. {what_is_kept(checkpoint)}", INTERRUPTED) from error
     except OSError as error:  # such as a full disk
         message = f"{type(error).__name__}: {error}. {what_is_kept(checkpoint)}"
         raise output.failure(message, UNEXPECTED) from error
-    write_run_report(model, table, out / run_folder.REPORT, title_of(request.file), writer.answer())
+    with report_failures(out, output):
+        checkpoint.discard()
+        title = title_of(request.file)
+        write_run_report(model, table, out / run_folder.REPORT, title, writer.answer())
     output.result({"out": str(out), **finite(summary)}, summary_text(out, summary))
+
+
+@contextmanager
+def report_failures(out: Path, output: Output) -> Iterator[None]:
+    """Say that the results are there if only the report fails."""
+    kept = f"The results are complete in {out}; `deccs report {shlex.quote(str(out))}` writes it."
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        message = f"Stopped before the report was written. {kept}"
+        raise output.failure(message, INTERRUPTED) from error
+    except Exception as error:  # whatever it was, it must not look as if the fit had failed
+        reason = f"{type(error).__name__}: {error}".rstrip(".")
+        message = f"The report could not be written ({reason}). {kept}"
+        raise output.failure(message, UNEXPECTED) from error
 
 
 def train(
@@ -114,7 +158,7 @@ def train(
             f"{checkpoint.folder} holds the checkpoint of another fit. Resume that one with its "
             "options, give another --out, or add --overwrite to remove it."
         )
-    log = RunLog(writer.folder / run_folder.ROUNDS, resume=resume)
+    log = RunLog(writer.log, lambda: checkpoint.owner.resumes)
     with ExitStack() as stack:
         stack.enter_context(warnings_as_notes(output))
         stack.enter_context(prints_to_stderr())
@@ -129,22 +173,24 @@ def train(
         except CheckpointError as error:
             if not overwrite:
                 raise RunError(f"{error} Or add --overwrite to remove it.") from error
-            checkpoint.remove()
-            log.resume = False
+            checkpoint.discard()
             model.fit(table.X)
         except InUseError:  # the states are those of somebody else
             raise
         except ValueError:
             if can_resume and not resume:  # bad input leaves nothing
-                checkpoint.remove()
+                checkpoint.discard()
             raise
 
 
 def what_is_kept(checkpoint: FolderCheckpoint) -> str:
     """How a fit that was stopped can be resumed; a checkpoint without progress is removed."""
+    out = checkpoint.folder.parent
+    if run_folder.holds_complete_results(out):
+        return f"The results are complete; the same command moves them into place in {out}."
     if checkpoint.has_states():
         return f"The progress is kept in {checkpoint.folder}; the same command resumes from it."
-    checkpoint.remove()
+    checkpoint.discard()
     return "There was no progress to keep, and nothing was written."
 
 
@@ -170,7 +216,7 @@ def predict(request: PredictRequest, output: Output) -> None:
     out = request.out
     if out is not None and out.exists() and not request.overwrite:
         raise RunError(f"{out} exists. Give another file with --out, or add --overwrite.")
-    model, preprocessing = run_folder.load_model(request.run)
+    model, preprocessing = load_model(request.run)
     table = read_like(
         request.file,
         preprocessing,
@@ -182,10 +228,11 @@ def predict(request: PredictRequest, output: Output) -> None:
         output.note(note)
     answers: Iterable[Answer] = model.answers(table.X) if table.kept.any() else ()
     if out is None:
-        write_labels(LabelsFile(sys.stdout, table), answers)
+        write_labels(LabelsFile(sys.stdout, table, raw_ids=request.raw_ids), answers)
         return
     with replacing(out) as file:
-        write_labels(LabelsFile(codecs.getwriter("utf-8")(file), table), answers)
+        text = codecs.getwriter("utf-8")(file)
+        write_labels(LabelsFile(text, table, raw_ids=request.raw_ids), answers)
     output.note(f"Wrote {table.kept.sum():,} labels to {out}.")
 
 
@@ -196,10 +243,10 @@ def write_labels(file: LabelsFile, answers: Iterable[Answer]) -> None:
 
 
 def report(request: ReportRequest, output: Output) -> None:
-    model, preprocessing = run_folder.load_model(request.run)
-    table = run_folder.training_table(request.run, request.data, preprocessing)
+    model, preprocessing = load_model(request.run)
+    table = training_table(request.run, request.data, preprocessing)
     path = request.out or request.run / run_folder.REPORT
-    data = request.data or Path(run_folder.read_summary(request.run)["data"]["file"])
+    data = request.data or Path(read_summary(request.run)["data"]["file"])
     write_run_report(model, table, path, title_of(data))
     output.note(f"Wrote the report to {path}.")
 

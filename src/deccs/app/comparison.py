@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from deccs import scores
-from deccs.app.run_folder import LABELS, RunError, read_summary
+from deccs.app.labels_file import read_labels
+from deccs.app.run_error import RunError
+from deccs.app.run_folder import LABELS
+from deccs.app.run_reading import read_summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,17 +31,14 @@ class RunLabels:
         return np.bincount(labels[labels >= 0]).tolist()
 
 
-def read_labels(folder: Path) -> RunLabels:
+def labels_of(folder: Path) -> RunLabels:
     summary = read_summary(folder)
     path = folder / LABELS
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            key, *_ = next(reader := csv.reader(file))
-            labels = {name: int(label) for name, label, *_ in reader if label != ""}
-    except (OSError, ValueError, StopIteration) as error:
-        raise RunError(
-            f"{path} cannot be read: {error}. Is {folder} the folder of a finished run?"
-        ) from error
+    if not path.is_file():
+        raise RunError(f"{path} is not a file. Is {folder} the folder of a finished run?")
+    # Runs of earlier versions do not say it, and have ids as they are.
+    raw_ids = (summary.get("options") or {}).get("raw_ids", True)
+    key, labels = read_labels(path, raw_ids=bool(raw_ids))
     return RunLabels(folder, key, labels, summary)
 
 
@@ -47,7 +46,7 @@ def compare_runs(folders: Sequence[Path]) -> dict[str, Any]:
     """Every run by itself, and every two by the rows they share."""
     if len(folders) < 2:
         raise RunError(f"Comparing needs at least two runs, got {len(folders)}.")
-    runs = [read_labels(folder) for folder in folders]
+    runs = [labels_of(folder) for folder in folders]
     return {
         "runs": [
             {

@@ -263,6 +263,10 @@ RUN = Argument("Folder that `deccs fit` has written.", "DIR")
 AS_JSON = Option("Print one JSON object on stdout.", ("--json",), in_config=False)
 QUIET = Option("Print errors only.", ("--quiet", "-q"), in_config=False)
 OVERWRITE = Option("Replace existing results.", in_config=False)
+RAW_IDS = Option(
+    "Write ids such as =A1 as they are. Without it they get an apostrophe, so that a spreadsheet "
+    "does not take them for formulas."
+)
 OUT = ("--out", "-o")
 HEADER = ("--header/--no-header",)
 
@@ -360,9 +364,15 @@ class FitRequest(Request, command="fit"):
         bool | None,
         Option("Whether CSV and TSV begin with column names.", HEADER, default="detected"),
     ] = None
+    raw_ids: Annotated[bool, RAW_IDS] = False
     overwrite: Annotated[bool, OVERWRITE] = False
     as_json: Annotated[bool, AS_JSON] = False
     quiet: Annotated[bool, QUIET] = False
+
+    @property
+    def folder(self) -> Path:
+        """Where the results go."""
+        return self.out or Path(f"{self.file.resolve().stem}-run")
 
 
 AS_IN_FIT = "as in the fit"
@@ -385,6 +395,7 @@ class PredictRequest(Request, command="predict"):
         bool | None,
         Option("Whether CSV and TSV begin with column names.", HEADER, default=AS_IN_FIT),
     ] = None
+    raw_ids: Annotated[bool, RAW_IDS] = False
     overwrite: Annotated[bool, OVERWRITE] = False
     quiet: Annotated[bool, QUIET] = False
 

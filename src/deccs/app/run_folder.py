@@ -1,40 +1,47 @@
-"""The folder of a run: what ``deccs fit`` writes, and what the other commands read."""
+"""The folder of a run while ``deccs fit`` writes it: whatever happens, results are complete or not there.
+
+Results are written to a hidden folder. When all are there, it gets the name ``.results-complete``: from
+then on they are the results of the run. Old ones are removed, the folder becomes ``.results-moving``,
+and what is in it moves into place. A command that finds one of these names finishes the work of the
+process that was killed.
+"""
 
 from __future__ import annotations
 
 import codecs
-import csv
-import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
 from deccs import storage
 from deccs.answer import Answer
+from deccs.app.labels_file import LabelsFile
+from deccs.app.run_error import RunError
 from deccs.base import Clusterer
-from deccs.data.tables import Table, read_like
+from deccs.data.tables import Table
 from deccs.events import Callback
 from deccs.json_values import finite
 from deccs.report import write_report
 from deccs.storage.atomic import replacing, sync_folder, write_text
+from deccs.storage.locks import NAME as LOCK
 from deccs.storage.locks import FolderLock
 
 LABELS, EMBEDDING, SUMMARY = "labels.csv", "embedding.npy", "summary.json"
 MODEL, REPORT, ROUNDS, CHECKPOINT = "model", "report.html", "rounds.jsonl", "checkpoint"
 # The summary is moved in last: a folder that has one is complete.
 RESULTS = (REPORT, LABELS, EMBEDDING, MODEL, SUMMARY)
-
-
-class RunError(ValueError):
-    """A folder is not what a command needs; the message says what to do."""
+PART, COMPLETE, MOVING = ".part-", ".results-complete", ".results-moving"
+NEW_ROUNDS = ".rounds.jsonl"  # while the results of an earlier fit are still there
+MOST_LOG = 2**30  # bytes of rounds.jsonl that are read again
 
 
 def make_folder(path: Path) -> None:
@@ -51,17 +58,70 @@ def make_folder(path: Path) -> None:
 def in_use(folder: Path) -> FolderLock:
     """While this is entered, no other command writes to the folder; an empty one is removed then."""
     make_folder(folder)
+    if (folder / CHECKPOINT).is_symlink():
+        raise RunError(
+            f"{folder / CHECKPOINT} is a symbolic link, and states would be written to where it "
+            "leads. Remove it, or give another --out."
+        )
     return FolderLock(folder)
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:
     """Refuse a folder that holds results, before any work is done."""
-    existing = [name for name in RESULTS if (folder / name).exists()]
+    existing = [name for name in RESULTS if os.path.lexists(folder / name)]
     if existing and not overwrite:
         raise RunError(
             f"{folder} already holds results ({', '.join(existing)}). Give another folder with "
             "--out, or add --overwrite to replace them."
         )
+
+
+def was_interrupted(folder: Path) -> bool:
+    """Whether a command that wrote to the folder has not come to its end, or is still at it."""
+    return any(os.path.lexists(folder / name) for name in (LOCK, COMPLETE, MOVING))
+
+
+def settle(folder: Path) -> bool:
+    """Move complete results into place, if a killed process has left some; whether it has."""
+    complete, moving = folder / COMPLETE, folder / MOVING
+    found = is_real_folder(moving) or is_real_folder(complete)
+    if is_real_folder(moving):
+        move_into_place(moving)
+    if is_real_folder(complete):
+        for name in (SUMMARY, *RESULTS, ROUNDS):  # without a summary no mixture looks complete
+            remove(folder / name)
+        sync_folder(folder)
+        os.replace(complete, moving)
+        move_into_place(moving)
+    for leftover in (complete, moving, *folder.glob(f"{PART}*")):  # of a process that was killed
+        remove(leftover)
+    return found
+
+
+def holds_complete_results(folder: Path) -> bool:
+    """Whether all results are written, but not yet in place."""
+    return is_real_folder(folder / COMPLETE) or is_real_folder(folder / MOVING)
+
+
+def move_into_place(moving: Path) -> None:
+    for name in (ROUNDS, *RESULTS):
+        if os.path.lexists(moving / name):
+            os.replace(moving / name, moving.parent / name)
+    sync_folder(moving.parent)
+    remove(moving.parent / NEW_ROUNDS)
+    remove(moving)
+
+
+def is_real_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a whole folder, if it exists; links are not followed."""
+    if is_real_folder(path):
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 class RunWriter(Callback):
@@ -71,21 +131,27 @@ class RunWriter(Callback):
     folder holds all results of one fit or none.
     """
 
-    def __init__(self, folder: Path, table: Table) -> None:
-        self.folder, self.table = folder, table
+    def __init__(self, folder: Path, table: Table, *, raw_ids: bool = False) -> None:
+        self.folder, self.table, self.raw_ids = folder, table, raw_ids
         self.stage = folder  # a hidden folder from the first answer on
+        self.is_finished = False
         self.blocks: list[Answer] = []  # without the embedding, which can be large
         self._stack = ExitStack()
         self._files = ExitStack()
 
     def __enter__(self) -> Self:
         make_folder(self.folder)
-        for leftover in self.folder.glob(".part-*"):  # of a process that was killed
-            shutil.rmtree(leftover, ignore_errors=True)
+        settle(self.folder)
         return self
 
     def __exit__(self, *exception: Any) -> None:
         self._stack.__exit__(*exception)
+
+    @property
+    def log(self) -> Path:
+        """Where rounds are logged: an earlier fit keeps its own until its results are replaced."""
+        has_results = (self.folder / SUMMARY).exists() and not self.is_finished
+        return self.folder / (NEW_ROUNDS if has_results else ROUNDS)
 
     def on_answer(self, answer: Answer) -> None:
         if not self.blocks:
@@ -96,40 +162,37 @@ class RunWriter(Callback):
         self.blocks.append(replace(answer, Z=nothing, probabilities=None))
 
     def answer(self) -> Answer:
-        """The answer for all rows; the embedding is read from its file when it is used."""
+        """The answer for all rows; the embedding is read from its file when that is in place."""
         whole = Answer.joined(self.blocks)
-        path = self.folder / EMBEDDING
-        return replace(whole, Z=np.load(path, mmap_mode="r")) if path.exists() else whole
+        if not self.is_finished:
+            return whole
+        return replace(whole, Z=np.load(self.folder / EMBEDDING, mmap_mode="r"))
 
     def finish(self, model: Clusterer, summary: Mapping[str, Any]) -> None:
         """Write model and summary, and move all results into place."""
         self.labels.finish()
         self._files.close()
         storage.save(model, self.stage / MODEL, preprocessing=self.table.preprocessing())
+        rounds = read_log(self.log)
+        if rounds:
+            write_text(self.stage / ROUNDS, rounds.decode())
         text = json.dumps(finite(dict(summary)), indent=2, allow_nan=False)
         write_text(self.stage / SUMMARY, text + "\n")
-        self._move_into_place()
+        os.replace(self.stage, self.folder / COMPLETE)
+        sync_folder(self.folder)
+        settle(self.folder)
+        self.is_finished = True
 
     def _open(self, answer: Answer) -> None:
-        temporary = tempfile.TemporaryDirectory(dir=self.folder, prefix=".part-")
-        self.stage = Path(self._stack.enter_context(temporary))
+        self.stage = Path(tempfile.mkdtemp(dir=self.folder, prefix=PART))
+        self._stack.callback(shutil.rmtree, self.stage, ignore_errors=True)
         self._stack.enter_context(self._files)
         self.embedding = self._files.enter_context(replacing(self.stage / EMBEDDING))
         shape = int(self.table.kept.sum()), answer.Z.shape[1]
         write_npy_header(self.embedding, shape)
         labels = self._files.enter_context(replacing(self.stage / LABELS))
-        self.labels = LabelsFile(codecs.getwriter("utf-8")(labels), self.table)
-
-    def _move_into_place(self) -> None:
-        old = self.stage / "old"
-        old.mkdir()
-        for name in reversed(RESULTS):  # the old summary goes first: no mixture looks complete
-            if (self.folder / name).exists():
-                os.replace(self.folder / name, old / name)
-        for name in RESULTS:
-            if (self.stage / name).exists():
-                os.replace(self.stage / name, self.folder / name)
-        sync_folder(self.folder)
+        out = codecs.getwriter("utf-8")(labels)
+        self.labels = LabelsFile(out, self.table, raw_ids=self.raw_ids)
 
 
 def write_npy_header(out: BinaryIO, shape: tuple[int, int]) -> None:
@@ -138,82 +201,64 @@ def write_npy_header(out: BinaryIO, shape: tuple[int, int]) -> None:
     np.lib.format.write_array_header_1_0(out, facts)
 
 
-class TextFile(Protocol):
-    """Anything text can be written to."""
-
-    def write(self, text: str, /) -> object: ...
-
-
-class LabelsFile:
-    """A CSV file with a line per row of a table, in its order, written block by block.
-
-    Rows that were dropped because of missing values have empty fields.
-    """
-
-    def __init__(self, out: TextFile, table: Table) -> None:
-        self.writer = csv.writer(out, lineterminator="\n")
-        self.rows = zip(table.ids, table.kept, strict=True)
-        self.key = "row" if table.ids.dtype.kind == "i" else "id"
-        self.fields: list[str] = []
-
-    def write(self, answer: Answer) -> None:
-        """The labels of the next rows, and their confidence if the method has one."""
-        self._begin(["label"] if answer.confidence is None else ["label", "confidence"])
-        columns: list[Any] = [answer.labels.tolist()]
-        if answer.confidence is not None:
-            columns.append([f"{value:.4f}" for value in answer.confidence])
-        for values in zip(*columns, strict=True):
-            for name, kept in self.rows:
-                self.writer.writerow([name, *(values if kept else self._empty)])
-                if kept:
-                    break
-
-    def finish(self) -> None:
-        """The dropped rows after the last label."""
-        self._begin(["label", "confidence"])
-        self.writer.writerows([name, *self._empty] for name, _ in self.rows)
-
-    def _begin(self, fields: list[str]) -> None:
-        if not self.fields:
-            self.fields = fields
-            self.writer.writerow([self.key, *fields])
-
-    @property
-    def _empty(self) -> list[str]:
-        return [""] * len(self.fields)
-
-
 class RunLog(Callback):
     """Appends every round to a file, a JSON object per line, as soon as it is finished.
 
-    A resumed fit goes on with the lines of the interrupted one.
+    A resumed fit goes on with the lines of the interrupted one; ``resumes`` says, when the fit
+    starts, whether it is one.
     """
 
-    def __init__(self, path: Path, *, resume: bool = False) -> None:
-        self.path, self.resume = path, resume
+    def __init__(self, path: Path, resumes: Callable[[], bool] = lambda: False) -> None:
+        self.path, self.resumes = path, resumes
         self.logged: set[tuple[int, int]] = set()
 
     def on_fit_start(self, estimator: Any) -> None:
-        lines = self.path.read_bytes() if self.resume and self.path.exists() else b""
-        whole = lines[: lines.rfind(b"\n") + 1]  # the last line of a killed process may be torn
-        records = [json.loads(line) for line in whole.splitlines()]
-        self.logged = {(record["start"], record["round"]) for record in records}
-        self.path.unlink(missing_ok=True)
-        if whole:
-            write_text(self.path, whole.decode())
+        lines = read_log(self.path) if self.resumes() else b""
+        try:
+            records = [json.loads(line) for line in lines.splitlines()]
+            self.logged = {(record["start"], record["round"]) for record in records}
+        except (ValueError, TypeError, KeyError, RecursionError):  # not what we have written
+            lines, self.logged = b"", set()
+        remove(self.path)
+        if lines:
+            write_text(self.path, lines.decode())
 
     def on_round(self, finished: Any) -> None:
         place = (finished.start, finished.number)
         if place in self.logged:
             return
         self.logged.add(place)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(finite(finished.as_dict()), allow_nan=False) + "\n")
+        line = json.dumps(finite(finished.as_dict()), allow_nan=False) + "\n"
+        handle = os.open(self.path, APPEND, 0o666)
+        with os.fdopen(handle, "ab") as file:
+            file.write(line.encode())
 
     def on_fit_end(self, estimator: Any) -> None:
         """Add what a killed process had finished, but not logged."""
         for finished in getattr(estimator, "rounds_", ()):
             self.on_round(finished)
+
+
+# A link in the place of a log is not followed.
+APPEND = (
+    os.O_WRONLY
+    | os.O_CREAT
+    | os.O_APPEND
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+def read_log(path: Path) -> bytes:
+    """The whole lines of a log; the last line of a killed process may be torn."""
+    try:
+        facts = os.lstat(path)
+    except FileNotFoundError:
+        return b""
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > MOST_LOG:
+        return b""
+    content = path.read_bytes()
+    return content[: content.rfind(b"\n") + 1]
 
 
 def write_run_report(
@@ -232,49 +277,3 @@ def write_run_report(
         image_shape=table.image_shape,
         title=title,
     )
-
-
-def read_summary(folder: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads((folder / SUMMARY).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise RunError(
-            f"{folder} is not the folder of a finished run: {SUMMARY} cannot be read ({error}). "
-            "Give the folder that was the --out of `deccs fit`."
-        ) from error
-
-
-def load_model(folder: Path) -> tuple[Clusterer, dict[str, Any]]:
-    """The model of a run (or a model folder or .zip itself), and how its data was read."""
-    path = folder / MODEL if (folder / MODEL).is_dir() else folder
-    if not path.exists():
-        raise RunError(f"{folder} does not exist. Give the --out of `deccs fit`.")
-    model = storage.load(path)
-    preprocessing = storage.read_preprocessing(path)
-    if not isinstance(preprocessing.get("feature_names"), list):
-        raise RunError(
-            f"{path} does not say which columns it needs: it was not saved by `deccs fit`. Load it "
-            f"in Python with {type(model).__name__}.load."
-        )
-    return model, preprocessing
-
-
-def training_table(folder: Path, data: Path | None, preprocessing: Mapping[str, Any]) -> Table:
-    """The data of the fit, from where it was or where it is now; it must not have changed."""
-    source = read_summary(folder).get("data", {})
-    path = data or Path(str(source.get("file", "")))
-    if not path.exists():
-        raise RunError(
-            f"The data of {folder} was in {path}, which does not exist. Say with --data where it "
-            "is now."
-        )
-    if data is None and path.is_file() and file_sha256(path) != source.get("sha256"):
-        raise RunError(
-            f"{path} has changed since the fit of {folder}. Give the original file with --data."
-        )
-    return read_like(path, preprocessing)
-
-
-def file_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

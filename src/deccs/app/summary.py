@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,13 +12,15 @@ import numpy as np
 
 from deccs.answer import Answer
 from deccs.app.request import FitRequest
-from deccs.app.run_folder import EMBEDDING, LABELS, MODEL, REPORT, SUMMARY, file_sha256
+from deccs.app.run_folder import EMBEDDING, LABELS, MODEL, REPORT, SUMMARY
+from deccs.app.run_reading import file_sha256, path_from
 from deccs.base import Clusterer
 from deccs.counting.records import ClusterStability
 from deccs.counting.words import n_stable, sentence_of, stability_sentence
 from deccs.data.tables import Table
 from deccs.data.tables.raw import listed
 from deccs.environment import machine, peak_memory_mb, versions
+from deccs.json_values import finite
 
 
 def summarize(
@@ -28,25 +31,38 @@ def summarize(
     seconds: Mapping[str, float],
 ) -> dict[str, Any]:
     """What was clustered, how, and with what result. What the method does not have is left out."""
-    options = {name: getattr(request, name) for name in request.config_names()}
     return {
-        "data": data_facts(request.file, table),
+        **request_facts(request, table),
         "method": type(model).__name__,
-        "options": {**options, "settings": dict(request.settings)},
         "scaled": model.scaler_.kind,
         **k_facts(model),
         **cluster_facts(model, answer),
         **ensemble_facts(model),
         "seconds": {name: round(value, 2) for name, value in seconds.items()},
         "peak_memory_mb": peak_memory_mb(),
-        "versions": versions(),
         "machine": machine(),
     }
 
 
-def data_facts(path: Path, table: Table) -> dict[str, Any]:
+def request_facts(request: FitRequest, table: Table) -> dict[str, Any]:
+    """What was asked for: two summaries with the same facts are of the same fit."""
+    options = {name: getattr(request, name) for name in request.config_names()}
     return {
-        "file": str(path.resolve()),
+        "data": data_facts(request.file, request.folder, table),
+        "options": {**options, "settings": dict(request.settings)},
+        "versions": versions(),
+    }
+
+
+def is_of_same_fit(summary: Mapping[str, Any], request: FitRequest, table: Table) -> bool:
+    """Whether a summary of a folder is one that this fit would write."""
+    facts = json.loads(json.dumps(finite(request_facts(request, table))))
+    return all(summary.get(name) == value for name, value in facts.items())
+
+
+def data_facts(path: Path, folder: Path, table: Table) -> dict[str, Any]:
+    return {
+        "file": path_from(folder, path),
         "sha256": file_sha256(path) if path.is_file() else None,
         "rows": len(table.kept),
         "rows_without_label": int((~table.kept).sum()),

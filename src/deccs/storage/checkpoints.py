@@ -191,6 +191,12 @@ class FolderCheckpoint(Checkpoint):
         with suppress(OSError):  # there are other files
             self.folder.rmdir()
 
+    def discard(self) -> None:
+        """Remove all states, if no fit uses them."""
+        if self.folder.is_dir():
+            with self.in_use():
+                self.remove()
+
     def _check_same(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         differing = [
             f"{name} ({before.get(name)} there, {now.get(name)} now)"

@@ -1,0 +1,198 @@
+"""What the other commands read of a run folder. Nothing in it is trusted: it may come from anyone."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from deccs import storage
+from deccs.app.run_error import RunError
+from deccs.app.run_folder import COMPLETE, MODEL, MOVING, SUMMARY
+from deccs.base import Clusterer
+from deccs.data.tables import Table, read_like
+
+MOST_SUMMARY = 64 * 2**20  # bytes; the names of a million columns fit in
+MISSING = ("error", "drop", "mean")
+
+
+def check_settled(folder: Path) -> None:
+    """Refuse a folder whose results a killed fit has not moved into place: it may hold old ones."""
+    if (folder / COMPLETE).is_dir() or (folder / MOVING / SUMMARY).exists():
+        raise RunError(
+            f"The last fit into {folder} was killed while its results were moved into place. The "
+            "same `deccs fit` command finishes this in a moment."
+        )
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """``summary.json`` of a finished run, with the fields that commands use checked."""
+    check_settled(folder)
+    try:
+        summary = json.loads(read_plain(folder / SUMMARY, MOST_SUMMARY))
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, RunError):
+            raise
+        raise RunError(
+            f"{folder} is not the folder of a finished run: {SUMMARY} cannot be read ({error}). "
+            "Give the folder that was the --out of `deccs fit`."
+        ) from error
+    check_fields(folder / SUMMARY, summary, SUMMARY_FIELDS)
+    check_fields(folder / SUMMARY, summary["data"], DATA_FIELDS, "data.")
+    return dict(summary)
+
+
+def read_plain(path: Path, most: int) -> bytes:
+    """The content of a file; a pipe, a device or a huge file is an error."""
+    if path.exists() and not path.is_file():
+        raise RunError(
+            f"{path} is not a plain file. Give the --out of `deccs fit` as it was written."
+        )
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise RunError(f"{path} has more than {most:,} bytes, which `deccs fit` never writes.")
+    return content
+
+
+Rule = tuple[str, Callable[[Any], bool]]  # in words, and as a check
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a finite number; True and False are none."""
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def is_list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(check(part) for part in value)
+
+
+def is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def or_none(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or check(value)
+
+
+def is_encoding(value: Any) -> bool:
+    """Whether Python knows an encoding of text by this name."""
+    try:
+        return isinstance(value, str) and codecs.lookup(value)._is_text_encoding
+    except (LookupError, ValueError):
+        return False
+
+
+SUMMARY_FIELDS: dict[str, Rule] = {
+    "data": ("a table of names and values", lambda value: isinstance(value, dict)),
+    "options": ("a table of names and values", or_none(lambda value: isinstance(value, dict))),
+    "agreement": ("a number", or_none(is_number)),
+}
+DATA_FIELDS: dict[str, Rule] = {
+    "file": ("a path", lambda value: is_text(value) and value != "" and "\0" not in value),
+    "sha256": ("a text", or_none(is_text)),
+}
+PREPROCESSING_FIELDS: dict[str, Rule] = {
+    "feature_names": ("a list of names", is_list_of(is_text)),
+    "id_column": ("a text", or_none(is_text)),
+    "missing": (f"one of {', '.join(MISSING)}", lambda value: value in MISSING),
+    "means": ("a list of numbers", or_none(is_list_of(is_number))),
+    "image_shape": (
+        "a height and a width",
+        or_none(is_list_of(lambda size: type(size) is int and 0 < size < 10**6)),
+    ),
+    "encoding": ("an encoding of text", or_none(is_encoding)),
+    "header": ("true or false", or_none(lambda value: isinstance(value, bool))),
+}
+OPTIONAL = {"missing": "error"}
+
+
+def check_fields(path: Path, document: Any, fields: Mapping[str, Rule], inside: str = "") -> None:
+    """Raise a RunError that names the first field that is not what it should be."""
+    if not isinstance(document, dict):
+        raise RunError(f"{path} must hold names and values, got a {type(document).__name__}.")
+    for name, (words, check) in fields.items():
+        value = document.get(name, OPTIONAL.get(name))
+        if not check(value):
+            raise RunError(
+                f"{path}: {inside}{name} must be {words}, got {value!r:.100}. Give the --out of "
+                "`deccs fit` as it was written."
+            )
+
+
+def load_model(folder: Path) -> tuple[Clusterer, dict[str, Any]]:
+    """The model of a run (or a model folder or .zip itself), and how its data was read."""
+    check_settled(folder)
+    path = folder / MODEL if (folder / MODEL).is_dir() else folder
+    if not path.exists():
+        raise RunError(f"{folder} does not exist. Give the --out of `deccs fit`.")
+    model = storage.load(path)
+    preprocessing = storage.read_preprocessing(path)
+    if not isinstance(preprocessing.get("feature_names"), list):
+        raise RunError(
+            f"{path} does not say which columns it needs: it was not saved by `deccs fit`. Load it "
+            f"in Python with {type(model).__name__}.load."
+        )
+    check_preprocessing(path, preprocessing, model.n_features_in_)
+    return model, preprocessing
+
+
+def check_preprocessing(path: Path, preprocessing: Mapping[str, Any], n_features: int) -> None:
+    """Raise a RunError where a model and how its data was read do not fit each other."""
+    check_fields(path, preprocessing, PREPROCESSING_FIELDS, "preprocessing.")
+    names, means = preprocessing["feature_names"], preprocessing.get("means")
+    shape = preprocessing.get("image_shape")
+    sizes = {"feature_names": len(names), "means": len(means or names)}
+    sizes["image_shape"] = math.prod(shape) if shape else n_features
+    for name, size in sizes.items():
+        if size != n_features or (name == "image_shape" and shape and len(shape) != 2):
+            raise RunError(
+                f"{path}: preprocessing.{name} is for {size} columns, but the model has {n_features}."
+            )
+    if len(set(names)) < len(names):
+        raise RunError(f"{path}: preprocessing.feature_names has a name twice.")
+
+
+def training_table(folder: Path, data: Path | None, preprocessing: Mapping[str, Any]) -> Table:
+    """The data of the fit, from where it was or where it is now; it must not have changed."""
+    source = read_summary(folder)["data"]
+    path = data or data_path(folder, source["file"])
+    if not path.exists():
+        raise RunError(
+            f"The data of {folder}, {source['file']}, is not at {path}. Say with --data where it is."
+        )
+    if data is None and path.is_file() and file_sha256(path) != source.get("sha256"):
+        raise RunError(
+            f"{path} has changed since the fit of {folder}. Give the original file with --data."
+        )
+    return read_like(path, preprocessing)
+
+
+def data_path(folder: Path, file: str) -> Path:
+    """Where the data is: a summary says it as seen from the run folder; older ones have the whole path."""
+    return Path(os.path.normpath(folder.resolve() / file))
+
+
+def path_from(folder: Path, file: Path) -> str:
+    """A path as seen from the run folder. Where both have nothing in common, the name alone is kept.
+
+    The whole path would tell everyone who gets the folder how the user's disk is laid out.
+    """
+    folder, file = folder.resolve(), file.resolve()
+    try:
+        common = Path(os.path.commonpath([folder, file]))
+    except ValueError:  # on other disks
+        return file.name
+    if common == Path(common.anchor):
+        return file.name
+    return Path(os.path.relpath(file, folder)).as_posix()
+
+
+def file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
