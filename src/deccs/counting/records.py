@@ -55,7 +55,7 @@ class Count:
         ks = {1, *self.ks.tolist()}
         if self.n_clusters not in ks or not {one.k for one in self.candidates} <= ks:
             raise ValueError(f"The answer is {self.n_clusters!r:.20}, which was not tried")
-        if self.partitions.min() < 0 or (self.partitions.max(axis=1) >= self.ks).any():
+        if self.partitions.min(initial=0) < 0 or (self.partitions.max(axis=1) >= self.ks).any():
             raise ValueError("A clustering has more clusters than it says")
 
     def place_of(self, k: int) -> int:
