@@ -42,6 +42,7 @@ from deccs.data.sampling import draw_rows
 from deccs.data.scaling import Scaler, fit_scaler
 from deccs.data.source import RowSource, SelectedRows, each_block, fingerprint_of
 from deccs.events import Listeners
+from deccs.labels import warn_of_empty_clusters
 from deccs.members.neighbors import kept_share, neighbor_graph
 from deccs.network.autoencoder import Autoencoder, encode_exactly
 from deccs.network.device import pick_device, single_precision
@@ -127,6 +128,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
             self._drawn = draw(fit.source, self.scaler_, self.labels_, fit.root)
             if not hasattr(self, "n_clusters_"):
                 self.n_clusters_ = max(int(self.labels_.max()) + 1, self.n_wanted or 1)
+            warn_of_empty_clusters(self.labels_, self.n_clusters_)
             fit.listeners.tell("on_fit_end", self)
             # Whoever opens a checkpoint removes it: one that was given as an object stays.
             if fit.checkpoint is not getattr(self, "checkpoint", None):

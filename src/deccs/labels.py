@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Number
 from typing import Any
 
@@ -11,6 +12,22 @@ from scipy.optimize import linear_sum_assignment
 
 NOISE = -1  # "no label": noise of DBSCAN and others, and points of clusters too small to count
 NO_LABEL = ("-1", "-1.0", "nan", "None", "<NA>", "NaT")  # in text, and as text
+
+
+class FewerClusters(UserWarning):
+    """There are fewer clusters than were asked for."""
+
+
+def warn_of_empty_clusters(labels: np.ndarray, n_clusters: int) -> None:
+    """Say so if no point has some of the labels below ``n_clusters``."""
+    n_found = np.count_nonzero(np.bincount(labels[labels != NOISE]))
+    if n_found < n_clusters:
+        warnings.warn(
+            f"{n_found} cluster(s) instead of {n_clusters}: no row is in the others. Ask for fewer, "
+            "or look for copies of rows, and for extreme values that leave all others alike.",
+            FewerClusters,
+            stacklevel=3,
+        )
 
 
 def align_labels(labels: ArrayLike, reference: ArrayLike) -> np.ndarray:

@@ -305,3 +305,11 @@ def test_pendigits_lwea(load_real):
     model = ConsensusClustering(10, random_state=0).fit(data.X[:3_000])
     members = [scores.nmi(data.y[:3_000], labels) for labels in model.base_partitions_]
     assert scores.nmi(data.y[:3_000], model.labels_) > max(0.7, np.mean(members))
+
+
+def test_clusters_that_no_row_is_in_are_told():
+    """Members may split copies of a row, but equal rows get equal labels."""
+    X = np.repeat([[0.0, 1], [4, 0], [9, 9]], 10, axis=0)
+    with pytest.warns(FewerClusters, match=r"3 cluster\(s\) instead of 4: no row is in the others"):
+        model = ConsensusClustering(4, members=["agglomerative", "genie"], random_state=0).fit(X)
+    assert len(np.unique(model.labels_)) == 3

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import eigh
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
+from deccs.members import manifold
 from deccs.members.manifold import (
     SLOTS,
     A,
@@ -159,3 +161,32 @@ def test_identical_rows_only():
 def test_fewer_points_than_neighbors(n):
     Z = manifold_embedding(np.random.default_rng(0).normal(size=(n, 4)), 3, seed=0, n_steps=STEPS)
     assert Z.shape == (n, 3) and np.isfinite(Z).all()
+
+
+def copies(seed, n=266):
+    """Rows of a small grid, each many times: the graph has parts of points that are all alike."""
+    return np.random.default_rng(seed).integers(0, 4, size=(n, 2)).astype(float)
+
+
+@pytest.mark.parametrize("n_dimensions", [2, 5, 10])
+def test_copies_of_rows_are_laid_out(n_dimensions):
+    """Equal eigenvalues make LAPACK's routine for some of them fail, or find too few."""
+    for seed in range(25):
+        X = copies(seed)
+        assert np.isfinite(manifold_embedding(X, n_dimensions, 0, n_steps=1)).all()
+
+
+def test_some_eigenpairs_are_those_of_the_whole_matrix(monkeypatch):
+    matrix = np.cov(np.random.default_rng(0).normal(size=(8, 40)))
+    values, vectors = manifold.some_eigenpairs(matrix, 5, 7)
+    assert_allclose(matrix @ vectors, vectors * values, atol=1e-12)
+
+    def too_few(matrix, subset_by_index=None, driver=None):
+        if subset_by_index is not None:
+            raise manifold.LinAlgError("Internal Error.")
+        return eigh(matrix, driver=driver)
+
+    monkeypatch.setattr(manifold, "eigh", too_few)
+    again = manifold.some_eigenpairs(matrix, 5, 7)
+    assert_allclose(again[0], values)
+    assert_allclose(np.abs((again[1] * vectors).sum(axis=0)), 1)

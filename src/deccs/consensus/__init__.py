@@ -19,9 +19,9 @@ from deccs.consensus.graphs import hgpa as hgpa
 from deccs.consensus.graphs import mcla as mcla
 from deccs.consensus.locally_weighted import lwea as lwea
 from deccs.consensus.locally_weighted import lwgp as lwgp
-from deccs.consensus.partitions import FewerClusters
 from deccs.consensus.projections import RandomProjectionEM, RandomProjectionFCM
 from deccs.consensus.resampling import ConsensusMatrix
+from deccs.labels import FewerClusters
 
 __all__ = [
     "FUNCTIONS",

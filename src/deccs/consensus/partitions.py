@@ -17,16 +17,12 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from deccs.checks import NONE, check_value, whole
-from deccs.labels import NOISE, as_labeling, canonical, check_all
+from deccs.labels import NOISE, FewerClusters, as_labeling, canonical, check_all
 
 N_CLUSTERS = whole(at_least=1) | NONE
 TOO_FEW_ROWS = (
     "there are no more distinct label vectors, and points with the same labels stay together."
 )
-
-
-class FewerClusters(UserWarning):
-    """A consensus function found fewer clusters than it was asked for."""
 
 
 def membership(labels: np.ndarray, n_clusters: np.ndarray) -> csr_array:

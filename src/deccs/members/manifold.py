@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError, eigh
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
@@ -145,7 +145,7 @@ def part_start(graph: sp.csr_array, n_dimensions: int, rng: np.random.Generator)
     scale = sp.diags_array(1 / root_degree)
     scaled = sp.csr_array(scale @ graph @ scale)
     if n <= DENSE:
-        values, vectors = eigh(scaled.toarray(), subset_by_index=[n - wanted, n - 1])
+        values, vectors = some_eigenpairs(scaled.toarray(), n - wanted, n - 1)
     else:
         v0 = rng.normal(size=n)
         try:
@@ -171,6 +171,25 @@ def part_start(graph: sp.csr_array, n_dimensions: int, rng: np.random.Generator)
     return vectors / np.abs(vectors).max()
 
 
+def some_eigenpairs(matrix: np.ndarray, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues of a symmetric matrix from the first to the last, the smallest first, and vectors.
+
+    LAPACK's routine for some of them is fast, but fails or finds too few where many are equal, as
+    between copies of a row. The one for all of them does not.
+
+    >>> some_eigenpairs(np.diag([3.0, 1.0, 2.0]), 1, 2)[0]
+    array([2., 3.])
+    """
+    try:
+        values, vectors = eigh(matrix, subset_by_index=[first, last])
+        if vectors.shape[1] == last - first + 1 and np.isfinite(vectors).all():
+            return values, vectors
+    except LinAlgError:
+        pass
+    values, vectors = eigh(matrix, driver="evd")
+    return values[first : last + 1], vectors[:, first : last + 1]
+
+
 def part_places(centers: np.ndarray, n_dimensions: int) -> np.ndarray:
     """Where the parts of a graph start: (n_parts, n_dimensions) in [-1, 1].
 
@@ -190,9 +209,7 @@ def part_places(centers: np.ndarray, n_dimensions: int) -> np.ndarray:
     similarity = np.exp(-gaps / max(np.median(gaps), 1e-12))
     root_degree = np.sqrt(similarity.sum(axis=1))
     first, last = n_parts - 1 - n_dimensions, n_parts - 2  # without the constant one
-    _, vectors = eigh(
-        similarity / np.outer(root_degree, root_degree), subset_by_index=[first, last]
-    )
+    _, vectors = some_eigenpairs(similarity / np.outer(root_degree, root_degree), first, last)
     return vectors[:, ::-1] / np.abs(vectors).max()
 
 
