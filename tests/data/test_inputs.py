@@ -1,5 +1,7 @@
 """What users hand in, as one source of rows."""
 
+import sqlite3
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -116,3 +118,61 @@ def test_output_has_the_precision_of_the_input():
 def test_values_near_the_largest_double_are_taken_without_a_warning():
     huge = np.array([[1.7e308, -1.7e308], [-1.7e308, 1.7e308], [1.7e308, 1.7e308]])
     assert_array_equal(as_source(BaseEstimator(), huge, reset=True).read(slice(0, 3)), huge)
+
+
+class Annotated:
+    """What AnnData looks like: rows without end to anyone who asks for them by number."""
+
+    X, obs, var, shape = X, {}, {}, X.shape
+
+    def __len__(self):
+        return len(self.X)
+
+    def __getitem__(self, rows):
+        return Annotated()
+
+
+def test_annotated_data_is_answered_at_once_with_what_to_give():
+    with pytest.raises(ValueError, match=r"X is an Annotated object\. Give its matrix: adata\.X"):
+        as_source(BaseEstimator(), Annotated(), reset=True)
+
+
+class Endless:
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, rows):
+        return Endless()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "data.csv",
+        b"data.csv",
+        {"x": [1, 2], "y": [3, 4]},
+        {1, 2, 3},
+        (row for row in X),
+        iter(X),
+        Endless(),
+        None,
+        7,
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_table_is_named_at_once(given):
+    with pytest.raises(ValueError, match=f"X must be an array, .*got a {type(given).__name__}"):
+        as_source(BaseEstimator(), given, reset=True)
+
+
+def test_open_files_and_cursors_are_not_read(tmp_path):
+    with (
+        (tmp_path / "x.csv").open("w") as file,
+        pytest.raises(ValueError, match="Read the file first"),
+    ):
+        as_source(BaseEstimator(), file, reset=True)
+    with (
+        sqlite3.connect(":memory:") as database,
+        pytest.raises(ValueError, match="got a Cursor"),
+    ):
+        as_source(BaseEstimator(), database.execute("select 1"), reset=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,12 @@ from sklearn.utils.validation import validate_data
 
 from deccs.data.source import ArrayRows, RowSource, source_of
 
+ARRAY_LIKE = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__")
+WHAT_X_IS = (
+    "an array, a data frame, a sparse matrix, a tensor, a list of rows, or an object that reads rows "
+    "(shape, dtype, read)"
+)
+
 
 def as_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
     """Check X and make it a source of rows. Images (n, h, w) are flattened; nothing is copied in vain."""
@@ -19,6 +26,7 @@ def as_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
         X, image_shape = X.X, X.image_shape
     if isinstance(X, RowSource):
         return checked_source(estimator, X, reset=reset)
+    check_is_table(X)
     if isinstance(X, torch.Tensor):
         X = X.detach().cpu().numpy()
     if hasattr(X, "ndim") and not sp.issparse(X) and X.ndim > 2:
@@ -35,6 +43,22 @@ def as_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
             ensure_min_samples=least,
         )
     return source_of(table, image_shape)
+
+
+def check_is_table(X: Any) -> None:
+    """Raise a ValueError at once for what NumPy would turn into an array item by item, or never."""
+    kind = type(X).__name__
+    if all(hasattr(X, name) for name in ("X", "obs", "var")):
+        raise ValueError(
+            f"X is an {kind} object. Give its matrix: adata.X, a layer such as adata.layers['counts'], "
+            "or an embedding such as adata.obsm['X_pca']."
+        )
+    is_list = isinstance(X, Sequence) and not isinstance(X, str | bytes | bytearray)
+    if not (is_list or sp.issparse(X) or any(hasattr(X, name) for name in ARRAY_LIKE)):
+        hint = (
+            " Read the file first." if isinstance(X, str | bytes) or hasattr(X, "readline") else ""
+        )
+        raise ValueError(f"X must be {WHAT_X_IS}, got a {kind}.{hint}")
 
 
 def checked_source(estimator: Any, source: RowSource, *, reset: bool) -> RowSource:
