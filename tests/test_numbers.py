@@ -101,3 +101,10 @@ def test_a_network_that_gives_nan_in_training_is_an_error(blobs):
     pretrained = Autoencoder(*network, pretrained=True)
     with pytest.raises(TrainingError, match="update: the loss was NaN or infinite at every check"):
         small_deccs(network=pretrained).fit(blobs.X)
+
+
+def test_one_cluster_is_found_without_training(blobs):
+    long = Pretraining(n_epochs=100_000, layerwise_epochs=10, grid={"batch_size": [32, 64]})
+    model = DECCS(1, pretraining=long, random_state=0).fit(blobs.X)
+    assert set(model.labels_) == set(model.predict(blobs.X)) == {0}
+    assert model.n_iter_ == 1 and np.isfinite(model.transform(blobs.X)).all()

@@ -47,7 +47,7 @@ from deccs.members.neighbors import kept_share, neighbor_graph
 from deccs.network.autoencoder import Autoencoder, encode_exactly
 from deccs.network.device import pick_device, single_precision
 from deccs.seeds import generator_for, root_seed
-from deccs.settings import Network, Pretraining
+from deccs.settings import Network, Pretraining, without_steps
 from deccs.storage import NO_CHECKPOINT, Checkpoint, FolderCheckpoint
 from deccs.storage.checkpoints import FitFacts, as_fact
 from deccs.storage.models import ModelFiles
@@ -435,11 +435,12 @@ class AutoencoderEmbedder(TrainedEmbedder):
         return fit.rows(self.device, image_shape_of(fit.source, given))
 
     def _start(self, fit: Fit, rows: Rows) -> Start:
-        """The pretrained autoencoder the method begins with."""
+        """The pretrained autoencoder the method begins with; untrained where one cluster is asked for."""
+        pretraining = self.settings_for("pretraining")
         return starting_autoencoder(
             rows,
             self.settings_for("network"),
-            self.settings_for("pretraining"),
+            without_steps(pretraining) if self.n_clusters == 1 else pretraining,
             fit.root,
             fit.listeners,
             fit.checkpoint,

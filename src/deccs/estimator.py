@@ -51,7 +51,7 @@ from deccs.rounds.records import Consensus, Round
 from deccs.rounds.restarts import best_of_starts
 from deccs.rules import default_budget, uses_views
 from deccs.seeds import generator_for, seed_for
-from deccs.settings import Rounds
+from deccs.settings import Rounds, without_steps
 from deccs.training.start import starting_autoencoder
 
 
@@ -249,6 +249,9 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
                 part, _, name = key.partition("__")
                 if getattr(parts[part], name, None) == "auto":
                     parts[part] = clone(parts[part]).set_params(**{name: value})
+        if self.n_clusters == 1 and self.members is None:  # there is nothing to agree on
+            parts["rounds"] = clone(parts["rounds"]).set_params(n_rounds=0, n_init=1)
+            parts["pretraining"] = without_steps(parts["pretraining"])
         return [parts[name] for name in names]
 
     def _look(self, fit: Fit, rows: Rows, ensemble: Ensemble) -> Look:

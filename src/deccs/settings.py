@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
+from sklearn.base import clone
+
 from deccs.checks import (
     AUTO,
     FLAG,
@@ -94,6 +96,13 @@ class Pretraining(Parameters):
     grid: Annotated[
         Mapping[str, Sequence[Any]] | None, instance(Mapping, words="a dict of lists") | NONE
     ] = None
+
+
+def without_steps(pretraining: Pretraining) -> Pretraining:
+    """The same settings, but nothing is trained: for a single cluster, which needs no embedding."""
+    nothing = {"n_steps": 0, "n_epochs": None, "layerwise_epochs": 0, "grid": None}
+    untrained: Pretraining = clone(pretraining).set_params(**nothing)
+    return untrained
 
 
 @dataclass(repr=False, kw_only=True)

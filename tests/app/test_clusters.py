@@ -125,3 +125,11 @@ def test_the_option_wins_over_a_setting_unless_it_was_not_given(table):
     assert estimator_for(FitRequest(table)).n_clusters == "auto"
     with pytest.raises(RequestError, match="got 'many'"):
         estimator_for(FitRequest(table, clusters="many"))
+
+
+def test_one_cluster_ends_at_once_with_a_note(tmp_path, blobs):
+    file = write_table(tmp_path / "train.csv", blobs.X)
+    settings = ("--set", "pretraining.n_epochs=100000", "--out", tmp_path / "run")
+    code, _, err = deccs("fit", file, "--clusters", 1, *settings)
+    assert code == 0 and "One cluster is asked for" in err
+    assert {row[1] for row in rows_of(tmp_path / "run" / "labels.csv")[1:]} == {"0"}

@@ -400,3 +400,12 @@ def test_a_loss_that_is_always_nan_is_an_error(method, kind, monkeypatch, blobs)
     monkeypatch.setattr(engine.Run, "one_step", one_step)
     with pytest.raises(TrainingError, match="the loss was NaN or infinite at every check"):
         method().fit(blobs.X)
+
+
+def test_one_cluster_is_found_without_training(method, kind, blobs):
+    listener = Listener()
+    long = {} if kind in ("IEC", "AGAE") else LONG  # which have no autoencoder to train
+    model = method(**long, n_clusters=1, callbacks=[listener]).fit(blobs.X)
+    assert set(model.labels_) == set(model.predict(blobs.X)) == {0}
+    assert len(model.transform(blobs.X)) == 180
+    assert all(part.n_steps < 1_000 for part in listener.parts)

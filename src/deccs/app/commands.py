@@ -75,6 +75,8 @@ def fit(request: FitRequest, output: Output) -> None:
     )
     clock.lap("read")
     describe_table(output, request.file, table)
+    if model.n_clusters == 1:
+        output.note("One cluster is asked for: every row gets the label 0.")
     with run_folder.in_use(out) as lock:
         settled = run_folder.settle(out)
         ended_early = settled or (lock.was_left and not request.overwrite)

@@ -78,7 +78,7 @@ class TrainedMethod(DeepClustering, TrainedEmbedder):
         """The training of a learner for the method's number of steps."""
         trained = train(
             learner,
-            self._n_steps(len(rows)),
+            0 if self.n_clusters == 1 else self._n_steps(len(rows)),
             rate=self._rate(learner),
             check_every=check_every,
             listeners=fit.listeners,

@@ -295,6 +295,8 @@ class SpectralNet(AutoencoderMethod, method="SpectralNet"):
             )
 
     def _n_steps(self, n_points: int) -> int:
+        if self.n_clusters == 1:
+            return 0
         return default_spectral_steps() if self.n_steps == "auto" else int(self.n_steps)
 
     def _train(self, autoencoder: Autoencoder, rows: Rows, fit: Fit) -> None:
@@ -320,7 +322,7 @@ class SpectralNet(AutoencoderMethod, method="SpectralNet"):
     def _learn_distance(self, Z: torch.Tensor, index: np.ndarray, fit: Fit) -> np.ndarray:
         """Where the siamese network puts the points: (n_sample, n_latent)."""
         n_steps = self._n_steps(len(Z)) if self.siamese_steps == "auto" else int(self.siamese_steps)
-        if not n_steps:
+        if not n_steps or self.n_clusters == 1:
             return Z.numpy()
         siamese = SiameseMap(Z, index, self, fit.root)
         self._descend(siamese, n_steps, fit, "siamese")
