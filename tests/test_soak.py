@@ -17,8 +17,11 @@ from tools.soak.running import Ended, Kill, Wrong
 QUICKEST = Fit("consensus", table=0, format="csv", seed=0)
 
 
-def ended(code=0, stderr="", sent=None):
-    return Ended(code, "", stderr, megabytes=1.0, sent=sent)
+def ended(code=0, stderr="", sent=None, begun=True):
+    return Ended(code, "", stderr, megabytes=1.0, sent=sent, begun=begun)
+
+
+TRACEBACK = "Traceback (most recent call last):\nKeyError: 3"
 
 
 @pytest.mark.parametrize(
@@ -28,7 +31,8 @@ def ended(code=0, stderr="", sent=None):
         ended(2, "Note: x\ndeccs: The file is empty."),
         ended(130, "deccs: Stopped.", signal.SIGINT),
         ended(-9, sent=signal.SIGKILL),
-        ended(-15, "torn Traceback (most recent call last)", sent=signal.SIGTERM),
+        ended(-15, TRACEBACK, sent=signal.SIGTERM),
+        ended(-2, TRACEBACK, sent=signal.SIGINT, begun=False),
     ],
 )
 def test_documented_ends_are_accepted(fine):
@@ -38,8 +42,9 @@ def test_documented_ends_are_accepted(fine):
 @pytest.mark.parametrize(
     "wrong",
     [
-        ended(1, "Traceback (most recent call last):\nKeyError: 3"),
-        ended(1, "deccs: x\nTraceback (most recent call last):\nKeyError: 3"),
+        ended(1, TRACEBACK),
+        ended(1, f"deccs: x\n{TRACEBACK}"),
+        ended(-2, TRACEBACK, sent=signal.SIGINT),
         ended(1, ""),
         ended(3, "deccs: what is 3?"),
         ended(-11),

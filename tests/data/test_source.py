@@ -129,9 +129,9 @@ def test_parquet_reads_a_group_once_for_rows_in_order(tmp_path, monkeypatch):
     real = source.file.read_row_group
 
     class Watched:
-        def read_row_group(self, group, columns):
+        def read_row_group(self, group, columns, **options):
             groups.append(group)
-            return real(group, columns=columns)
+            return real(group, columns=columns, **options)
 
     monkeypatch.setattr(source, "file", Watched())
     for place in blocks(50, 3):

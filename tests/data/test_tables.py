@@ -4,9 +4,11 @@ import csv
 import datetime
 import json
 import os
+import subprocess
 import sys
 import time
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -717,6 +719,29 @@ def test_a_key_above_2_53_does_not_refuse_the_file(tmp_path):
     used = read_table(path)
     assert used.feature_names == ("account", "x", "y")
     assert "rounded" in used.notes[0] and "account" in used.notes[0] and "--id" in used.notes[0]
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is limited as on Linux")
+@pytest.mark.parametrize("read", ["read_table(path)", "ParquetRows(path).read(slice(0, 2))"])
+def test_without_memory_for_its_threads_reading_parquet_does_not_hang(tmp_path, read):
+    path = write_keys(tmp_path / "t.parquet")
+    code = f"""
+import resource
+from pathlib import Path
+import pyarrow.dataset
+from pyarrow import feather, parquet
+from deccs.data.source import ParquetRows
+from deccs.data.tables import TableError, read_table
+
+path = {str(path)!r}
+in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (in_use + 2**23, in_use + 2**23))
+try:
+    {read}
+except (TableError, OSError, MemoryError):
+    pass
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_rows_of_a_parquet_file_may_have_keys_above_2_53(tmp_path):

@@ -216,8 +216,8 @@ def draw_kill(rng, reference):
     sent = rng.choice(SIGNALS)
     if rng.random() < 0.6:
         return Kill(sent, call=rng.randint(1, reference.n_calls + 5))
-    imported = rng.random() < 0.8
-    return Kill(sent, seconds=rng.uniform(0.01, 1.1 * reference.seconds + 0.1), imported=imported)
+    begun = rng.random() < 0.8
+    return Kill(sent, seconds=rng.uniform(0.01, 1.1 * reference.seconds + 0.1), begun=begun)
 
 
 def own_notes(scene):
@@ -355,7 +355,7 @@ def little_memory(scene):
     """Memory runs out; with enough of it, the same command finishes."""
     chosen, _ = scene.fit()
     megabytes = scene.rng.choice([1, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256])
-    scene.what.append(f"{megabytes} MB more than the imports")
+    scene.what.append(f"{megabytes} MB more than the libraries")
     fault = {"memory": megabytes * 2**20}
     if scene.rng.random() < 0.7:
         return fit_after_fault(scene, chosen, None, scene.run, lambda: None, fault)

@@ -22,6 +22,8 @@ def check_documented(ended):
     """The exit code is a documented one, with a message in place of a traceback."""
     if ended.sent in BY_SIGNAL and ended.code == -ended.sent:
         return
+    if ended.sent == signal.SIGINT and not ended.begun and ended.code in (-2, 130):
+        return
     if "Traceback (most recent call last)" in ended.stderr:
         raise Wrong(f"traceback: {ended.stderr.strip().splitlines()[-1]}")
     if ended.code not in (0, 1, 2, 130):

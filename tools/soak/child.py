@@ -2,7 +2,8 @@
 
     python child.py '{"kill": 9, "call": 17, "below": "/tmp/run"}' fit data.csv --out /tmp/run
 
-The fault begins when everything is imported. The number of calls goes to the file ``count``.
+The fault begins with the command itself, when its code is loaded and its options are read. The
+number of calls goes to the file ``count``.
 """
 
 import json
@@ -13,26 +14,51 @@ from importlib import import_module
 from pathlib import Path
 
 CALLS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree")
+# Libraries end the process, or wait for ever, where they find no memory for themselves.
+LIBRARIES = ("pyarrow.parquet", "sklearn.mixture", "sklearn.cluster", "scipy.sparse.linalg")
 
 
 def main():
-    fault = json.loads(sys.argv.pop(1))
-    from deccs.app.cli import main as deccs_main
+    fault, name = json.loads(sys.argv.pop(1)), sys.argv[1]
+    from deccs.app import cli, commands
 
-    import_module("deccs.app.commands")  # or the fault would hit the imports
-    calls = Calls(fault)
-    sys.addaudithook(calls)
-    for limit, name in ((resource.RLIMIT_AS, "memory"), (resource.RLIMIT_FSIZE, "file_size")):
-        if name in fault:
-            used = memory_in_use() if name == "memory" else 0
-            resource.setrlimit(limit, (used + fault[name], used + fault[name]))
-    if "ready" in fault:
-        Path(fault["ready"]).touch()
+    calls, command = Calls(fault), getattr(commands, name)
+
+    def with_fault(*given):
+        if "memory" in fault:
+            load_libraries()
+            limit(resource.RLIMIT_AS, memory_in_use() + fault["memory"])
+        if "file_size" in fault:
+            limit(resource.RLIMIT_FSIZE, fault["file_size"])
+        sys.addaudithook(calls)
+        if "ready" in fault:
+            Path(fault["ready"]).touch()
+        command(*given)
+
+    setattr(commands, name, with_fault)
     try:
-        deccs_main()
+        cli.main()
     finally:
         if "count" in fault:
             Path(fault["count"]).write_text(str(calls.number))
+
+
+def load_libraries():
+    """Load what a command loads later, and let each library take its buffers."""
+    import numpy as np
+    import torch
+    from scipy.linalg import eigh
+
+    for name in LIBRARIES:
+        import_module(name)
+    matrix = np.eye(300)
+    eigh(matrix @ matrix)
+    np.linalg.svd(matrix)
+    torch.eye(300) @ torch.eye(300)
+
+
+def limit(what, amount):
+    resource.setrlimit(what, (amount, amount))
 
 
 class Calls:

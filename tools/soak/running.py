@@ -28,6 +28,7 @@ class Ended:
     stderr: str
     megabytes: float  # peak memory
     sent: int | None = None  # the signal that was sent to it
+    begun: bool = True  # all code was loaded; before that, Python itself answers a Ctrl-C
 
     @property
     def message(self):
@@ -43,10 +44,10 @@ class Kill:
     signal: signal.Signals
     call: int | None = None
     seconds: float | None = None
-    imported: bool = True  # the seconds count from the end of the imports
+    begun: bool = True  # the seconds count from the beginning of the command, after all imports
 
     def __str__(self):
-        since = "imports" if self.imported else "start"
+        since = "imports" if self.begun else "start"
         when = f"at call {self.call}" if self.call else f"{self.seconds:.2f} s after {since}"
         return f"{self.signal.name} {when}"
 
@@ -81,7 +82,7 @@ class Command:
 
     def wait(self):
         """Wait for the end, and send the signal when its time has come."""
-        sent, kill, imported = None, self.kill, None
+        sent, kill, begun = None, self.kill, None
         while not (gone := os.wait4(self.process.pid, os.WNOHANG))[0]:
             now = time.monotonic()
             if now - self.began > LIMIT:
@@ -90,9 +91,9 @@ class Command:
                 raise Wrong(
                     f"hangs: no end after {LIMIT:.0f} s; {self.file('stderr').read_text()[-500:]}"
                 )
-            if imported is None and self.ready.exists():
-                imported = now
-            since = self.began if kill and not kill.imported else imported
+            if begun is None and self.ready.exists():
+                begun = now
+            since = self.began if kill and not kill.begun else begun
             if kill and kill.seconds and not sent and since and now - since >= kill.seconds:
                 sent = kill.signal
                 os.kill(self.process.pid, sent)
@@ -107,6 +108,7 @@ class Command:
             self.file("stderr").read_text(errors="replace"),
             usage.ru_maxrss / 1024,
             sent,
+            begun=self.ready.exists() or not kill,
         )
 
 

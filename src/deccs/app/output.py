@@ -23,7 +23,8 @@ class Output:
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json, self.quiet = as_json, quiet
-        self.stderr = Console(stderr=True, width=None if sys.stderr.isatty() else WIDTH)
+        width = None if sys.stderr.isatty() else WIDTH
+        self.stderr = Console(stderr=True, width=width, emoji=False)  # `:key:` may be in a path
 
     def note(self, message: str) -> None:
         """Print a message, unless the command is quiet."""
@@ -36,11 +37,15 @@ class Output:
             print(json.dumps({"status": "ok", **document}, allow_nan=False))
         elif not self.quiet:
             width = None if sys.stdout.isatty() else WIDTH
-            Console(soft_wrap=True, width=width).print(text, markup=False, highlight=False)
+            console = Console(soft_wrap=True, width=width, emoji=False)
+            console.print(text, markup=False, highlight=False)
 
     def failure(self, message: str, code: int) -> typer.Exit:
-        """Print why the command ends; returns what to raise."""
-        self.stderr.print(f"deccs: {message}", markup=False, highlight=False, soft_wrap=True)
+        """Print why the command ends; returns what to raise.
+
+        Without rich: it loads code to print, for which there may be no memory left.
+        """
+        print(f"deccs: {message}", file=sys.stderr)
         if self.as_json:
             status = "interrupted" if code == INTERRUPTED else "error"
             print(json.dumps({"status": status, "exit_code": code, "message": message}))
@@ -50,12 +55,18 @@ class Output:
 @contextmanager
 def errors_as_messages(output: Output) -> Iterator[None]:
     """Print expected errors as one sentence; any other error keeps its traceback."""
+    expected: tuple[type[Exception], ...] = (OSError, MemoryError, ImportError)
     try:
+        expected = environment_errors()  # later there may be no memory to load it
         yield
     except ValueError as error:
         raise output.failure(str(error), BAD_INPUT) from error
-    except environment_errors() as error:
-        raise output.failure(f"{type(error).__name__}: {error}", UNEXPECTED) from error
+    except expected as error:
+        raise output.failure(in_words(error), UNEXPECTED) from error
+    except RuntimeError as error:
+        if not ran_out_of_memory(error):
+            raise
+        raise output.failure(in_words(error), UNEXPECTED) from error
     except KeyboardInterrupt as error:
         raise output.failure("Stopped; nothing was written.", INTERRUPTED) from error
 
@@ -65,6 +76,32 @@ def environment_errors() -> tuple[type[Exception], ...]:
     from deccs.datasets.store import DatasetError  # loads scikit-learn, which --help does without
 
     return OSError, MemoryError, ImportError, DatasetError
+
+
+# What torch's allocators say, on Linux, on Windows, in C++ and on a graphics card.
+NO_MEMORY = ("can't allocate memory", "not enough memory", "bad_alloc", "out of memory")
+
+
+def ran_out_of_memory(error: BaseException) -> bool:
+    """Whether there was no memory left; torch has no error of its own for that.
+
+    >>> ran_out_of_memory(RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"))
+    True
+    """
+    words = str(error)
+    return isinstance(error, MemoryError) or any(sign in words for sign in NO_MEMORY)
+
+
+def in_words(error: BaseException) -> str:
+    """What the machine is to blame for, and what to do where memory is short.
+
+    >>> in_words(OSError(28, "No space left on device")), in_words(MemoryError())[:37]
+    ('OSError: [Errno 28] No space left on device', 'MemoryError: there is no memory left.')
+    """
+    if not ran_out_of_memory(error):
+        return f"{type(error).__name__}: {error}"
+    given = f" ({error})" if str(error) else ""
+    return f"MemoryError: there is no memory left{given}. Close other programs, or fit fewer rows."
 
 
 @contextmanager

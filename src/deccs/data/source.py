@@ -95,7 +95,8 @@ class ParquetRows:
             from pyarrow import parquet
         except ImportError as error:
             raise ImportError(f'{path} needs pyarrow: pip install "deccs[tables]".') from error
-        self.file = parquet.ParquetFile(path)
+        # Without threads, here and below: pyarrow waits for ever if it cannot start them.
+        self.file = parquet.ParquetFile(path, pre_buffer=False)
         self.columns = list(columns or self.file.schema_arrow.names)
         sizes = [
             self.file.metadata.row_group(group).num_rows
@@ -122,7 +123,7 @@ class ParquetRows:
         return block
 
     def _read_group(self, group: int) -> np.ndarray:
-        table = self.file.read_row_group(group, columns=self.columns)
+        table = self.file.read_row_group(group, columns=self.columns, use_threads=False)
         columns = [
             table.column(name).cast("float64", safe=False).to_numpy(zero_copy_only=False)
             for name in self.columns

@@ -43,7 +43,9 @@ def read_arrow(path: Path) -> Any:
         ) from error
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
-            return parquet.read_table(path)
+            # In this thread: pyarrow waits for ever where there is no memory to start its own.
+            with parquet.ParquetFile(path, pre_buffer=False) as file:
+                return file.read(use_threads=False)
         return feather.read_table(path)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise TableError(
