@@ -28,9 +28,11 @@ from deccs.checks import (
     check_enough_points,
     check_parameters,
     instance,
+    is_whole,
     k_bounds,
     one_of,
     settings,
+    whole,
 )
 from deccs.counting.cluster_stability import Drawn, draw, stability_of
 from deccs.counting.count import count_clusters_of
@@ -48,9 +50,10 @@ from deccs.network.autoencoder import Autoencoder, encode_exactly
 from deccs.network.device import pick_device, single_precision
 from deccs.seeds import generator_for, root_seed
 from deccs.settings import Network, Pretraining, without_steps
-from deccs.storage import NO_CHECKPOINT, Checkpoint, FolderCheckpoint
+from deccs.storage import NO_CHECKPOINT, Checkpoint, FolderCheckpoint, Maybe, wholes
 from deccs.storage.checkpoints import FitFacts, as_fact
 from deccs.storage.models import ModelFiles
+from deccs.storage.networks import check_width
 from deccs.training.start import Start, starting_autoencoder
 
 SCALE = one_of("auto", "global", "columns", "rows", None)
@@ -67,6 +70,8 @@ NETWORK = settings(Network) | Rule(
     ),
 )
 CHECKPOINT = NONE | instance(str, PathLike, Checkpoint, words="the path of a folder")
+MOST_CLUSTERS = 10_000  # in a file, unless more have points: each takes room in every answer
+MOST_FEATURES = 10_000_000  # in a file
 MOST_SCORED = 5_000  # rows: their neighbors are found in a second or two
 WITHOUT_EFFECT = (
     "checkpoint",
@@ -99,6 +104,17 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
     A method says what it checks beyond its parameters' rules (``_check``), how it learns
     (``_learn``) and what it says of rows, block by block (``_answers``).
     """
+
+    LEARNED: ClassVar[Mapping[str, Any]] = {
+        "n_features_in_": Annotated[int, whole(at_least=1)],
+        "scaler_": Scaler,
+        "labels_": wholes("n_points"),
+        "n_clusters_": Maybe(Annotated[int, whole(at_least=1)]),
+        "count_": Maybe(Count),
+        "_sample_places": Maybe(wholes("n_points", least=0, small=True)),
+        "_drawn": Maybe(Drawn),
+        "_stability": Maybe(list[ClusterStability]),
+    }
 
     n_clusters: Annotated[int | str | range, N_CLUSTERS] = 8
     _: KW_ONLY
@@ -233,6 +249,24 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         count.check(fit.source.shape[0])
         blocks = (self.scaler_(block) for _, block in each_block(fit.source))
         return count, np.concatenate([count.places(block) for block in blocks])
+
+    def _sizes(self) -> dict[str, int]:
+        sizes = {"n_features": self.n_features_in_, "n_wanted": self.n_wanted}
+        sizes["n_clusters"] = getattr(self, "n_clusters_", None)
+        return {name: size for name, size in sizes.items() if is_whole(size)}
+
+    def _check_learned(self) -> None:
+        used = np.unique(self.labels_)
+        most = max(MOST_CLUSTERS, len(used))
+        wanted = self.n_wanted if is_whole(self.n_wanted) else 1
+        if not len(used) or max(used[-1] + 1, wanted, getattr(self, "n_clusters_", 1)) > most:
+            raise ValueError(f"labels_ must have 1 to {most:,} clusters")
+        if self.n_features_in_ > MOST_FEATURES:
+            raise ValueError(f"n_features_in_ must be at most {MOST_FEATURES:,}")
+        if hasattr(self, "count_"):
+            self.count_.check(len(self.labels_))
+            if self._sample_places.max(initial=0) >= len(self.count_.sample):
+                raise ValueError("_sample_places names rows that are not in the sample")
 
     def _counted(self) -> Count:
         check_is_fitted(self, "labels_")
@@ -398,8 +432,15 @@ class TrainedEmbedder(Embedder):
     The representation is the output of the encoder in ``autoencoder_``.
     """
 
+    LEARNED: ClassVar[Mapping[str, Any]] = {"autoencoder_": Autoencoder}
+
     device: Annotated[str, instance(str, words="'auto' or the name of a device of torch")] = "auto"
     checkpoint: Annotated[str | PathLike[str] | Checkpoint | None, CHECKPOINT] = None
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        if isinstance(getattr(self, "autoencoder_", None), Autoencoder):
+            check_width(self.autoencoder_.encoder, self.n_features_in_)
 
     def _rows_to_train_on(self, fit: Fit) -> Rows:
         """The rows the network is trained on."""

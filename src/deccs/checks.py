@@ -157,7 +157,8 @@ def k_bounds(n_clusters: object) -> tuple[int, int | None] | None:
     ((1, None), (3, 20), (3, 20), None)
     """
     if isinstance(n_clusters, range):
-        return (min(n_clusters, default=0), max(n_clusters, default=0))
+        ends = (n_clusters[0], n_clusters[-1]) if len(n_clusters) else (0, 0)
+        return min(ends), max(ends)
     if not isinstance(n_clusters, str):
         return None
     if n_clusters == "auto":

@@ -16,7 +16,7 @@ from sklearn.cluster import KMeans
 from deccs import plots
 from deccs.answer import Answer
 from deccs.base import AutoencoderEmbedder, Fit, SoftClusterer
-from deccs.checks import ANY, AUTO, N_CLUSTERS, N_JOBS, NONE, TIMEOUT, settings
+from deccs.checks import ANY, AUTO, N_CLUSTERS, N_JOBS, NONE, TIMEOUT, settings, whole
 from deccs.consensus import lwgp
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
@@ -52,6 +52,7 @@ from deccs.rounds.restarts import best_of_starts
 from deccs.rules import default_budget, uses_views
 from deccs.seeds import generator_for, seed_for
 from deccs.settings import Rounds, without_steps
+from deccs.storage import Maybe, wholes
 from deccs.training.start import starting_autoencoder
 
 
@@ -143,6 +144,23 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     ((120,), (120, 2), True)
     """
 
+    LEARNED: ClassVar[Mapping[str, Any]] = {
+        "n_clusters_": Annotated[int, whole(at_least=1)],
+        "classifiers_": Classifiers,
+        "label_classifier_": Classifiers | None,
+        "rounds_": list[Round],
+        "best_round_": Annotated[int, whole(at_least=0)],
+        "n_iter_": int,
+        "agreement_": float,
+        "member_names_": tuple[str, ...],
+        "label_source_": str,
+        "candidates_": Maybe(list[Candidate]),
+        "seen_": Maybe(Seen | None),
+        "pretraining_search_": Any,
+        "_cluster_names": list[Annotated[np.ndarray, wholes("n_places")]],
+        "_cluster_map": wholes("n_members", "n_places", below="n_clusters"),
+    }
+
     n_clusters: Annotated[int | str | range | None, N_CLUSTERS | NONE] = field(  # type: ignore[assignment]
         default=8, kw_only=False
     )
@@ -198,6 +216,30 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         """What notebooks show: scikit-learn's diagram, and a summary of the fit below it."""
         diagram: str = super()._html_repr()
         return diagram + summary_html(self) if hasattr(self, "labels_") else diagram
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        seen: Seen | None = getattr(self, "seen_", None)
+        n_heads, widest, _ = self.classifiers_.weight.shape
+        n_members = n_heads + (0 if seen is None else len(seen.partitions))
+        n_places = self._cluster_map.shape[1]  # the last one is for no label
+        if {n_members} != {
+            len(self.member_names_),
+            len(self._cluster_map),
+            len(self._cluster_names),
+        }:
+            raise ValueError("member_names_ and _cluster_map must have one entry for each member")
+        if self.best_round_ >= len(self.rounds_) or max(self._said_most(), widest - 1) >= n_places:
+            raise ValueError("best_round_ or a cluster of a member is out of range")
+        if self.label_classifier_ is None and (seen is None or seen.labels is None):
+            raise ValueError("label_classifier_ or seen_ must give the labels")
+        if seen is not None and seen.labels is not None and seen.labels.max() >= self.n_clusters_:
+            raise ValueError("seen_ has labels of more than n_clusters_ clusters")
+
+    def _said_most(self) -> int:
+        """The highest cluster number that members of the views have."""
+        seen: Seen | None = getattr(self, "seen_", None)
+        return NOISE if seen is None else int(seen.partitions.max(initial=NOISE)) + 1
 
     def _check(self, n_points: int) -> None:
         super()._check(n_points)

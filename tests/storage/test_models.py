@@ -564,7 +564,7 @@ def put(value, *path):
         (put("nowhere", "learned", "labels_", "name"), "missing, or asked for twice"),
         (put("parameters/../x", "learned", "labels_", "name"), "missing, or asked for twice"),
         (put(3, "learned", "labels_"), "nothing asks for"),
-        (put({"kind": "dict", "items": [[[], 1]]}, "learned", "n_iter_"), "unhashable"),
+        (put({"kind": "dict", "items": [[[], 1]]}, "learned", "n_iter_"), "cannot be a key"),
         (
             put({"../../etc/passwd": {"bytes": 1, "sha256": ""}}, "files"),
             "must name one file of arrays",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Self
 
@@ -37,6 +37,9 @@ from deccs.members.checks import members_for
 from deccs.members.default import DEFAULT_MEMBERS, Member
 from deccs.members.running import cluster
 from deccs.seeds import generator_for, seed_for
+from deccs.storage import reals, wholes
+
+MOST_MATCHED = 2_048  # clusters of a member in a file
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -89,6 +92,18 @@ class ConsensusClustering(Clusterer):
     ((120,), True)
     """
 
+    LEARNED: ClassVar[Mapping[str, Any]] = {
+        "n_clusters_": Annotated[int, whole(at_least=1)],
+        "sample_": wholes("n_sample", least=0),
+        "base_partitions_": wholes("n_members", "n_sample"),
+        "member_names_": tuple[str, ...],
+        "agreement_": float,
+        "seconds_": dict[str, float],
+        "_root": Annotated[int, whole(at_least=0)],
+        "_sample_Z": reals("n_sample", "n_columns"),
+        "_sample_labels": wholes("n_sample"),
+        "_known": wholes("n_known", least=0, below="n_sample"),
+    }
     RENAMED: ClassVar[dict[str, str]] = {"max_points": "sample_size"}
 
     n_clusters: Annotated[int | str | range | None, N_CLUSTERS | NONE] = field(  # type: ignore[assignment]
@@ -135,6 +150,17 @@ class ConsensusClustering(Clusterer):
         clock.lap("carry")
         other.seconds_ = self.seconds_ | clock.laps
         return other
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        partitions, labels = self.base_partitions_, self._sample_labels
+        if len(partitions) != len(self.member_names_) or not partitions.size:
+            raise ValueError("base_partitions_ must have a row for each of member_names_")
+        if not np.array_equal(self._known, np.flatnonzero(labels != NOISE)) or not len(self._known):
+            raise ValueError("_known must name the points with a label")
+        # Clusters are matched with those of the result, pair by pair, before each answer.
+        if max(partitions.max(), labels.max()) >= MOST_MATCHED:
+            raise ValueError(f"base_partitions_ must have at most {MOST_MATCHED:,} clusters")
 
     def _check(self, n_points: int) -> None:
         super()._check(n_points)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -19,7 +19,7 @@ from sklearn.mixture import GaussianMixture
 
 from deccs.answer import Answer
 from deccs.base import Fit, SoftClusterer
-from deccs.checks import AUTO, N_JOBS, one_of, whole
+from deccs.checks import AUTO, N_JOBS, number, one_of, whole
 from deccs.consensus.fuzzy import FUZZIFIER, fuzzy_c_means, memberships
 from deccs.data.sampling import sample_count
 from deccs.data.source import RowSource, SelectedRows, blocks, each_block
@@ -28,7 +28,7 @@ from deccs.members.agreement import average_agreement, pairwise_agreement
 from deccs.rules import default_projection_sample, dimensions_to_try
 from deccs.seeds import reproducible_threads, seed_for
 from deccs.settings import COUNT_OR_SHARE
-from deccs.storage import stored
+from deccs.storage import reals, stored
 
 TRIAL_PROJECTIONS = 5  # for each dimension that "auto" tries ...
 TRIAL_POINTS = 2_000  # ... of so many points
@@ -39,8 +39,8 @@ TRIAL_POINTS = 2_000  # ... of so many points
 class FuzzyCenters:
     """The fuzzy partition of one projection, for any points."""
 
-    centers: np.ndarray  # (n_clusters, q)
-    fuzzifier: float
+    centers: Annotated[np.ndarray, reals("n_clusters", "q")]
+    fuzzifier: Annotated[float, number(above=1)]
 
     def predict_proba(self, Z: np.ndarray) -> np.ndarray:
         return memberships(Z, self.centers, self.fuzzifier)
@@ -51,8 +51,9 @@ class FuzzyCenters:
 class Projection:
     """A projection of the data and its soft clustering."""
 
-    matrix: np.ndarray  # (n_features, q)
-    clustering: Any  # predict_proba: (n, q) -> (n, n_clusters)
+    matrix: Annotated[np.ndarray, reals("n_features", "q")]
+    # predict_proba: (n, q) -> (n, n_clusters)
+    clustering: FuzzyCenters | GaussianMixture
 
     def memberships(self, Z: np.ndarray) -> np.ndarray:
         """(n, n_features) scaled rows -> (n, n_clusters)."""
@@ -67,11 +68,23 @@ class RandomProjections(SoftClusterer):
     of all projections are combined (``_aggregate``, ``_belongs``).
     """
 
+    LEARNED: ClassVar[Mapping[str, Any]] = {
+        "n_clusters_": Annotated[int, whole(at_least=1)],
+        "n_components_": int,
+        "projections_": list[Projection],
+        "cluster_means_": reals("n_wanted", "n_memberships"),
+    }
+
     n_projections: Annotated[int, whole(at_least=1)] = 30
     n_components: Annotated[int | str, AUTO | whole(at_least=1)] = "auto"
     linkage: Annotated[str, one_of("complete", "average", "single")] = "complete"
     sample_size: Annotated[int | float | str, COUNT_OR_SHARE] = "auto"
     n_jobs: Annotated[int | None, N_JOBS] = None
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        if len(self.projections_) != self.n_projections or self.n_clusters_ != self.n_wanted:
+            raise ValueError("projections_ must be as many as n_projections says, for n_clusters")
 
     def _check(self, n_points: int) -> None:
         super()._check(n_points)
@@ -292,6 +305,8 @@ class RandomProjectionFCM(RandomProjections):
     >>> model.n_components_, bool((model.predict_proba(X).max(axis=1) > 0.9).all())
     (3, True)
     """
+
+    LEARNED: ClassVar[Mapping[str, Any]] = {"fuzzifier_": Annotated[float, number(above=1)]}
 
     version: Annotated[str, one_of("concatenate", "average")] = "concatenate"
     fuzzifier: Annotated[float | str, FUZZIFIER] = "auto"

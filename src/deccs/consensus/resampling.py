@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -43,7 +43,7 @@ from deccs.events import Progress
 from deccs.labels import NOISE, canonical
 from deccs.members.carry import NearestInSample
 from deccs.seeds import seed_for
-from deccs.storage import Checkpoint, stored
+from deccs.storage import Checkpoint, reals, stored, wholes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -156,8 +156,8 @@ def pair_counts(partitions: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, 
 class ConsensusIndex:
     """The consensus indices of many pairs: their distinct values, and how many pairs have each."""
 
-    values: np.ndarray  # (n_values,) rising, from 0 to 1
-    counts: np.ndarray  # (n_values,) pairs
+    values: Annotated[np.ndarray, reals("n_values", least=0)]  # rising, from 0 to 1
+    counts: Annotated[np.ndarray, wholes("n_values", least=1)]  # pairs
 
     @classmethod
     def of(cls, together: np.ndarray, both: np.ndarray) -> ConsensusIndex:
@@ -348,6 +348,24 @@ class ConsensusMatrix(Clusterer):
     array([0.67, 0.67])
     """
 
+    LEARNED: ClassVar[Mapping[str, Any]] = {
+        "n_clusters_": Annotated[int, whole(at_least=1)],
+        "tracked_": wholes("n_tracked", least=0, below="n_points"),
+        "shown_": wholes("n_shown", least=0),
+        "partitions_": wholes("n_k", "n_resamples", "n_tracked", least=NOT_DRAWN, small=True),
+        "k_range_": wholes("n_k", least=1),
+        "area_": reals("n_k"),
+        "delta_area_": reals("n_k"),
+        "pac_": reals("n_k"),
+        "cdf_error_": float,
+        "seconds_": dict[str, float],
+        "_root": Annotated[int, whole(at_least=0)],
+        "_core": wholes("n_core", least=0, below="n_tracked"),
+        "_Z": reals("n_tracked", "n_features"),
+        "_indices": list[ConsensusIndex],
+        "_nearest": wholes("n_points", least=0, below="n_tracked"),
+    }
+
     n_clusters: Annotated[int | Sequence[int] | None, KS] = field(  # type: ignore[assignment]
         default=tuple(range(2, 11)), kw_only=False
     )
@@ -461,6 +479,24 @@ class ConsensusMatrix(Clusterer):
         return super(ConsensusMatrix, chosen).score(X)
 
     # The fit
+
+    def _sizes(self) -> dict[str, int]:
+        return {"n_features": self.n_features_in_, "n_points": len(self.labels_)}
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        self._place_of(self.n_clusters_)
+        rises = np.all(np.diff(self.tracked_) > 0) and np.all(np.diff(self._core) > 0)
+        if not rises or not len(self._core) or len(self._core) > MOST_LINKED:
+            raise ValueError(f"_core must have 1 to {MOST_LINKED:,} rows, in order")
+        if (
+            len(self._indices) != len(self.k_range_)
+            or self.partitions_.max(initial=0) >= MOST_SHOWN
+        ):
+            raise ValueError("partitions_ has too many clusters, or a k without its index")
+        # What the fit has found, so that no answer has to find it again.
+        found = {(self.n_clusters_, self.function): self.labels_[self.tracked_]}
+        self.__dict__["_known_labels"] = found
 
     def _check(self, n_points: int) -> None:
         function_named(self.function)

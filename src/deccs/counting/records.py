@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
 from deccs.labels import majority_map
 from deccs.members.carry import NearestInSample
 from deccs.members.views import Components
-from deccs.storage import stored
+from deccs.storage import reals, stored, wholes
+
+MOST_SAMPLED = 2**15  # rows: their places are numbers of two bytes
 
 
 @stored
@@ -36,13 +39,23 @@ class Count:
     n_clusters: int  # the answer; 1 where nothing stands out from a reference without clusters
     is_clear: bool  # whether the answer stands out from the other candidates
     candidates: tuple[KCandidate, ...]  # ranked, the answer first
-    ks: np.ndarray  # (n_ks,) numbers tried, ascending, from 2
-    curves: Mapping[str, np.ndarray]  # evidence by name: (n_ks,) each
-    partitions: np.ndarray  # (n_ks, n_sample) a clustering for each k
+    ks: Annotated[np.ndarray, wholes("n_ks", least=1)]  # numbers tried, ascending, from 2
+    # Evidence by name.
+    curves: Mapping[str, Annotated[np.ndarray, reals("n_ks", with_nan=True)]]
+    # A clustering for each k.
+    partitions: Annotated[
+        np.ndarray, wholes("n_ks", "n_sample", least=0, below="n_sample", small=True)
+    ]
     sources: tuple[str, ...]  # (n_ks,) the member that made it
-    sample: np.ndarray  # (n_sample,) row numbers, in order
+    sample: Annotated[np.ndarray, wholes("n_sample", least=0)]  # row numbers, in order
     components: Components  # how any row is compared with the sample
-    points: np.ndarray  # (n_sample, n_components) the sample as it is compared
+    # The sample as it is compared.
+    points: Annotated[np.ndarray, reals("n_sample", "n_components")]
+
+    def check_stored(self) -> None:
+        """Raise a ValueError for a sample that no count has."""
+        if not 0 < len(self.sample) <= MOST_SAMPLED:
+            raise ValueError(f"A count has at most {MOST_SAMPLED:,} rows, got {len(self.sample):,}")
 
     def check(self, n_points: int) -> None:
         """Raise a ValueError if parts of it do not fit each other, or data of so many rows."""

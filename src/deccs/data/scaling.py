@@ -7,12 +7,12 @@ are measured in units of a power of two, which changes no digit.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from deccs.data.source import RowSource, each_block
-from deccs.storage import stored
+from deccs.storage import reals, stored
 
 SCALES = ("auto", "global", "columns", "rows", None)
 EPSILON = float(np.finfo(np.float64).eps)
@@ -23,6 +23,13 @@ SMALL, LARGE = 1e-100, 1e100  # between them squares and their sums neither vani
 FARTHEST = 1e9  # deviations from the mean: no row of a fit is so far away, and networks can still compute with it
 CHECKED_COLUMNS = 64  # whether so many columns are orthogonal tells enough of the others
 
+LARGEST = float(np.finfo(np.float64).max)
+# What means and deviations must be: one number, or one for each column.
+FINITE = reals(least=-LARGEST, most=LARGEST)
+FINITE_COLUMNS = reals("n_features", least=-LARGEST, most=LARGEST)
+POSITIVE = reals(least=TINIEST, most=LARGEST)
+POSITIVE_COLUMNS = reals("n_features", least=TINIEST, most=LARGEST)
+
 
 @stored
 @dataclass(frozen=True)
@@ -30,8 +37,14 @@ class Scaler:
     """``(x - mean) / deviation``, a number each (pixels) or one per column."""
 
     kind: str  # "none", "global", "columns" or "rows"
-    mean: np.ndarray  # () or (n_features,)
-    deviation: np.ndarray  # () or (n_features,), never 0
+    mean: Annotated[np.ndarray, FINITE] | Annotated[np.ndarray, FINITE_COLUMNS]
+    deviation: Annotated[np.ndarray, POSITIVE] | Annotated[np.ndarray, POSITIVE_COLUMNS]
+
+    def check_stored(self) -> None:
+        """Raise a ValueError for numbers that make NaN of a row."""
+        with np.errstate(all="ignore"):
+            if not np.isfinite(self.mean / self.deviation).all():
+                raise ValueError("Scaler has a mean that is too many deviations away from 0")
 
     def __call__(self, block: np.ndarray) -> np.ndarray:
         if self.kind == "none":
@@ -65,6 +78,11 @@ class RowScaler(Scaler):
     array([[1.13137085, 0.84852814],
            [0.        , 0.        ]])
     """
+
+    def check_stored(self) -> None:
+        """Raise a ValueError for weights of words that make NaN of a row."""
+        if self.deviation.min() < SMALL or self.deviation.max() > LARGE:
+            raise ValueError(f"RowScaler must have deviations from {SMALL} to {LARGE}")
 
     def __call__(self, block: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -26,6 +26,7 @@ from deccs.deep.base_partitions import EnsembleEmbedding
 from deccs.network.by_hand import feed_forward
 from deccs.network.device import pick_device, threads_for
 from deccs.seeds import reproducible_threads, torch_seeded
+from deccs.storage import Maybe, reals, wholes
 from deccs.training.engine import Learner, train
 
 TWO_WIDTHS = Rule(
@@ -310,6 +311,14 @@ class AGAE(EnsembleEmbedding, TrainedEmbedder, method="AGAE"):
 
     RENAMED: ClassVar[dict[str, str]] = {"n_neighbours": "n_neighbors"}
 
+    LEARNED: ClassVar[Mapping[str, Any]] = {
+        "_rows": csr_array,
+        "_counts": wholes("n_rows", least=1),
+        "codes_": reals("n_rows", "n_components"),
+        "n_iter_": int,
+        "autoencoder_": Maybe(None),  # it has none
+    }
+
     n_partitions: Annotated[int, whole(at_least=1)] = 50
     n_neighbors: Annotated[int, whole(at_least=1)] = 20
     layers: Annotated[Sequence[int], TWO_WIDTHS] = (64, 16)
@@ -340,6 +349,14 @@ class AGAE(EnsembleEmbedding, TrainedEmbedder, method="AGAE"):
         codes = encoder.codes()[:, : self.layers[1]]
         self.codes_ = codes.detach().cpu().double().numpy()  # (n_rows, n_latent)
         return graph.spread(self.codes_)
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        expected = len(self._counts), int(self.ensemble_.n_clusters.sum())
+        if self._rows.shape != expected or not len(self._counts):
+            raise ValueError(f"_rows must be of shape {expected}, got {self._rows.shape}")
+        if len(self._rows.data) and not np.array_equal(np.unique(self._rows.data), [1.0]):
+            raise ValueError("_rows must hold ones")
 
     def _embed(self, H: csr_array) -> np.ndarray:
         return self._graph(H).spread(self.codes_)

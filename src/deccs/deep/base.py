@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,13 +17,16 @@ from deccs.base import Fit as Fit  # a method needs it, too
 from deccs.checks import AUTO, number, whole
 from deccs.data.rows import Rows
 from deccs.data.sampling import EveryRow
+from deccs.data.source import blocks
 from deccs.network.autoencoder import Autoencoder
 from deccs.network.device import threads_for
 from deccs.rules import default_deep_steps, default_rate
 from deccs.seeds import generator_for, reproducible_threads, seed_for, torch_seeded
+from deccs.storage import Maybe, reals
 from deccs.training.batches import Batches
 from deccs.training.engine import Learner, Trained, train
 
+MOST_DIFFERENCES = 2**24  # of coordinates, that are held at once
 METHODS: dict[str, type[DeepClustering]] = {}  # by the name in the paper, filled by the classes
 
 
@@ -53,6 +57,11 @@ class TrainedMethod(DeepClustering, TrainedEmbedder):
     A method says which network the training begins with (``_network``), makes a
     :class:`deccs.training.engine.Learner` from it, and keeps what was learned (``_train``).
     """
+
+    LEARNED: ClassVar[Mapping[str, Any]] = {
+        "n_iter_": int,
+        "cluster_centers_": Maybe(reals("n_wanted", "n_latent")),
+    }
 
     n_steps: Annotated[int | str, AUTO | whole(at_least=0)] = "auto"
     batch_size: Annotated[int, whole(at_least=2)] = 256
@@ -130,4 +139,8 @@ def first_centers(Z: torch.Tensor, n_clusters: int, root: int, n_init: int = 20)
 
 def squared_distances(Z: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """(n, d), (k, d) -> (n, k), by differences: exact for a point alone as among many."""
-    return np.square(Z[:, None, :] - centers[None]).sum(axis=2)
+    at_once = max(1, MOST_DIFFERENCES // max(centers.size, 1))
+    parts = [
+        np.square(Z[rows, None, :] - centers[None]).sum(axis=2) for rows in blocks(len(Z), at_once)
+    ]
+    return np.concatenate(parts) if len(parts) != 1 else parts[0]

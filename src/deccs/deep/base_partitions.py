@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from deccs.deep.base import DeepClustering, first_centers, squared_distances
 from deccs.events import NOBODY, Listeners, Progress
 from deccs.labels import NOISE, canonical
 from deccs.seeds import reproducible_threads, seed_for
-from deccs.storage import NO_CHECKPOINT, Checkpoint, stored
+from deccs.storage import NO_CHECKPOINT, Checkpoint, reals, stored, wholes
 
 SAMPLE = 5_000  # points one k-means sees: enough for its centers, and it makes members differ more
 ROWS_AT_ONCE = 1_000
@@ -36,19 +36,33 @@ ROWS_AT_ONCE = 1_000
 class Ensemble:
     """The members as centers, which label any point."""
 
-    centers: list[np.ndarray]  # per member (n_centers, n_features), scaled
+    # Per member (n_centers, n_features), scaled.
+    centers: list[Annotated[np.ndarray, reals(None, "n_features")]]
     # Per member (n_centers,) the number of each center's cluster, -1 if it has no training point.
-    numbers: list[np.ndarray]
+    numbers: list[Annotated[np.ndarray, wholes(None)]]
+
+    def check_stored(self) -> None:
+        """Raise a ValueError where centers and their numbers do not fit each other."""
+        sizes = [len(centers) for centers in self.centers]
+        if not sizes or min(sizes) == 0 or [len(numbers) for numbers in self.numbers] != sizes:
+            raise ValueError("Ensemble must have one number for each center of each member")
+        for numbers in self.numbers:
+            if not 0 <= numbers.max() < len(numbers):
+                raise ValueError("Ensemble has clusters without a center")
+
+    @property
+    def n_clusters(self) -> np.ndarray:
+        """(n_members,) clusters of each member."""
+        return np.array([numbers.max() + 1 for numbers in self.numbers])
 
     def memberships(self, source: RowSource, scaler: Scaler) -> Iterator[csr_array]:
         """(n_block, n_all_clusters) of raw rows, new or old, block by block."""
-        n_clusters = np.array([numbers.max() + 1 for numbers in self.numbers])
         for nearest in nearest_centers(source, scaler, self.centers):
             labels = [
                 numbers[member_nearest]
                 for numbers, member_nearest in zip(self.numbers, nearest.T, strict=True)
             ]
-            yield membership(np.stack(labels, axis=1), n_clusters)
+            yield membership(np.stack(labels, axis=1), self.n_clusters)
 
 
 def kmeans_ensemble(
@@ -150,6 +164,12 @@ class EnsembleEmbedding(DeepClustering):
     its base labels, so points with the same ones are one row, and new points are embedded like old
     ones.
     """
+
+    LEARNED: ClassVar[Mapping[str, Any]] = {
+        "ensemble_": Ensemble,
+        "base_partitions_": wholes("n_members", "n_points"),
+        "cluster_centers_": reals("n_wanted", "n_components"),
+    }
 
     n_partitions: Annotated[int, whole(at_least=1)] = 100
 

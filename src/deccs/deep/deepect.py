@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from deccs.deep.dcn import nearest
 from deccs.network.autoencoder import Autoencoder, encode
 from deccs.rules import default_leaves, default_split_interval
 from deccs.seeds import reproducible_threads, seed_for
-from deccs.storage import stored
+from deccs.storage import reals, stored, wholes
 from deccs.training.engine import Learner
 
 # A growing tree is the list of its splits in the order they were made: ``sides`` (n_splits, n_leaves) holds 1 for
@@ -126,10 +127,27 @@ def two_means(Z: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 class ClusterTree:
     """A binary tree of clusters. Node 0 is the root; split number s has made the nodes 2s + 1 and 2s + 2."""
 
-    parents: np.ndarray  # (n_nodes,), -1 for the root
-    children: np.ndarray  # (n_nodes, 2), -1 for a leaf
-    centers: np.ndarray  # (n_nodes, n_latent)
-    weights: np.ndarray  # (n_nodes,), about the points of a batch in the node
+    parents: Annotated[np.ndarray, wholes("n_nodes")]  # -1 for the root
+    children: Annotated[np.ndarray, wholes("n_nodes", 2)]  # -1 for a leaf
+    centers: Annotated[np.ndarray, reals("n_nodes", "n_latent")]
+    # About the points of a batch in the node.
+    weights: Annotated[np.ndarray, reals("n_nodes")]
+
+    def check_stored(self) -> None:
+        """Raise a ValueError for nodes that are no tree, or are not numbered by the order of splits."""
+        n_nodes = len(self.parents)
+        inner = np.flatnonzero(self.children[:, 0] != -1)  # nodes that were split
+        pairs = self.children[inner]  # (n_splits, 2)
+        order = pairs[:, 0].argsort()  # of the splits
+        expected = np.arange(1, n_nodes).reshape(-1, 2) if n_nodes % 2 else None
+        if (
+            expected is None
+            or not np.array_equal(pairs[order], expected)
+            or not np.array_equal(self.parents, np.append(-1, np.repeat(inner[order], 2)))
+            or (self.parents >= np.arange(n_nodes)).any()
+            or (self.children[:, 1] < 0).sum() != n_nodes - len(inner)
+        ):
+            raise ValueError("ClusterTree has parents and children that are not a tree")
 
     @property
     def leaves(self) -> np.ndarray:
@@ -262,6 +280,11 @@ class DeepECT(AutoencoderMethod, method="DeepECT"):
     (4, True)
     """
 
+    LEARNED: ClassVar[Mapping[str, Any]] = {
+        "tree_": ClusterTree,
+        "cluster_centers_": reals("n_found", "n_latent"),
+    }
+
     max_leaves: Annotated[int | str, AUTO | whole(at_least=1)] = "auto"
     split_interval: Annotated[int | str, AUTO | whole(at_least=1)] = "auto"
     pruning_threshold: Annotated[float, number(at_least=0)] = 0.1
@@ -276,6 +299,12 @@ class DeepECT(AutoencoderMethod, method="DeepECT"):
             return super().predict_at(X, k)
         blocks = self._embedded(self._checked(X))
         return np.concatenate([self.tree_.labels(Z, k) for Z in blocks])
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        n_found = len(self.cluster_centers_)
+        if not 1 <= n_found <= min(len(self.tree_.leaves), self.n_wanted):
+            raise ValueError(f"tree_ cannot be cut into {n_found} clusters")
 
     def _check(self, n_points: int) -> None:
         super()._check(n_points)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.linalg import solve
@@ -14,6 +14,7 @@ from deccs.base import Fit
 from deccs.checks import share, whole
 from deccs.consensus.partitions import DistinctRows
 from deccs.deep.base_partitions import EnsembleEmbedding
+from deccs.storage import reals
 
 
 def with_constant(overlaps: np.ndarray, n_points: int) -> np.ndarray:
@@ -124,6 +125,10 @@ class IEC(EnsembleEmbedding, method="IEC"):
     >>> model.labels_.shape, bool((model.predict(X) == model.labels_).all())
     ((120,), True)
     """
+
+    LEARNED: ClassVar[Mapping[str, Any]] = {
+        "components_": reals("n_all_clusters", "n_components"),
+    }
 
     noise: Annotated[float, share()] = 0.2
     n_layers: Annotated[int, whole(at_least=1)] = 5

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.mixture import GaussianMixture
 
 from deccs.answer import Answer
 from deccs.base import AutoencoderEmbedder, Fit
@@ -21,7 +23,7 @@ from deccs.members.carry import NearestInSample
 from deccs.members.checks import asked_clusters
 from deccs.members.guard import guarded
 from deccs.seeds import generator_for, seed_for
-from deccs.storage import NotKept
+from deccs.storage import Maybe, NotKept, reals, wholes
 
 CLUSTERER = Rule(
     "an object with fit_predict, like KMeans(8),",
@@ -98,6 +100,14 @@ class AutoencoderClustering(DeepClustering, AutoencoderEmbedder, method="AE+k-me
         "max_points": "sample_size",
     }
 
+    LEARNED: ClassVar[Mapping[str, Any]] = {
+        "sample_": wholes("n_sample", least=0),
+        "clusterer_": KMeans | MiniBatchKMeans | GaussianMixture | NotKept,
+        "cluster_centers_": reals("n_clusters", "n_latent", with_nan=True),
+        "n_clusters_": Annotated[int, whole(at_least=1)],
+        "_nearest": Maybe(NearestInSample),
+    }
+
     clusterer: Annotated[Any, CLUSTERER | NONE] = None
     sample_size: Annotated[int, whole(at_least=2)] = 11_000
 
@@ -134,6 +144,11 @@ class AutoencoderClustering(DeepClustering, AutoencoderEmbedder, method="AE+k-me
         tell(1, np.where(is_noise, Z.mean(axis=0), self.cluster_centers_[labels]))
         if not hasattr(self.clusterer_, "predict"):
             self._nearest = NearestInSample(Z, labels)
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        if isinstance(self.clusterer_, NotKept) != hasattr(self, "_nearest"):
+            raise ValueError("clusterer_ or _nearest must label new points")
 
     def _learned(self) -> dict[str, Any]:
         """A clusterer without ``predict`` has done its work: files keep its text alone."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +24,8 @@ from deccs.network.autoencoder import Autoencoder, encode
 from deccs.network.by_hand import feed_forward
 from deccs.rules import default_spectral_steps
 from deccs.seeds import generator_for
+from deccs.storage import reals
+from deccs.storage.networks import check_width
 from deccs.training.engine import Learner, train
 
 
@@ -277,6 +279,12 @@ class SpectralNet(AutoencoderMethod, method="SpectralNet"):
     ((120, 2), True)
     """
 
+    LEARNED: ClassVar[Mapping[str, Any]] = {
+        "network_": nn.Sequential,
+        "cluster_centers_": reals("n_wanted", "n_wanted"),
+        "variance_": Annotated[float, number(at_least=1e-12)],
+    }
+
     n_neighbors: Annotated[int, whole(at_least=1)] = 20
     scale_neighbors: Annotated[int, whole(at_least=1)] = 10
     walk_length: Annotated[int, whole(at_least=1)] = 4
@@ -286,6 +294,12 @@ class SpectralNet(AutoencoderMethod, method="SpectralNet"):
     hidden: Annotated[Sequence[int], WIDTHS] = (128, 128)
     batch_size: Annotated[int, whole(at_least=2)] = 1024
     learning_rate: Annotated[float, number(above=0)] = 5e-3
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        n_latent = check_width(self.autoencoder_.encoder, self.n_features_in_)
+        if n_latent is not None:
+            check_width(self.network_, n_latent)
 
     def _check(self, n_points: int) -> None:
         super()._check(n_points)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,12 +17,18 @@ from deccs.base import Fit
 from deccs.checks import AUTO, number
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
-from deccs.data.source import rows_at_once
-from deccs.deep.base import AutoencoderMethod, batches_of, typical_deviation
+from deccs.data.source import blocks, rows_at_once
+from deccs.deep.base import (
+    MOST_DIFFERENCES,
+    AutoencoderMethod,
+    batches_of,
+    typical_deviation,
+)
 from deccs.deep.coordinates import linear_at, round_clusters
 from deccs.network.autoencoder import Autoencoder, encode
 from deccs.rules import default_output_variance
 from deccs.seeds import generator_for, reproducible_threads, seed_for
+from deccs.storage import reals
 from deccs.training.engine import Check, Learner
 
 LOG_2_PI = math.log(2 * math.pi)
@@ -200,6 +207,13 @@ class VaDE(AutoencoderMethod, method="VaDE"):
     ((2, 2), True)
     """
 
+    LEARNED: ClassVar[Mapping[str, Any]] = {
+        "weights_": reals("n_wanted", least=0),
+        "means_": reals("n_wanted", "n_latent"),
+        "covariances_": reals("n_wanted", "n_latent", least=1e-100),
+        "n_collapses_": int,
+    }
+
     output_variance: Annotated[float | str, AUTO | number(above=0)] = "auto"
     learning_rate: Annotated[float, number(above=0)] = 3e-4
 
@@ -222,10 +236,15 @@ class VaDE(AutoencoderMethod, method="VaDE"):
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         """gamma at the mean of q(z | x)."""
+        at_once = max(1, MOST_DIFFERENCES // self.means_.size)
+        parts = [self._log_density(Z[rows]) for rows in blocks(len(Z), at_once)]
+        return softmax(np.concatenate(parts), axis=1)
+
+    def _log_density(self, Z: np.ndarray) -> np.ndarray:
+        """(n, n_clusters) log p(z, c), up to a constant."""
         square = np.square(Z[:, None, :] - self.means_) / self.covariances_  # (n, k, d)
-        return softmax(
-            np.log(self.weights_) - 0.5 * (np.log(self.covariances_) + square).sum(axis=2), axis=1
-        )
+        density: np.ndarray = (np.log(self.covariances_) + square).sum(axis=2)
+        return np.log(self.weights_) - 0.5 * density
 
 
 class VariationalMixture(Learner):

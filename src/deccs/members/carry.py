@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from deccs.data.source import blocks, rows_at_once
-from deccs.storage import stored
+from deccs.storage import reals, stored, wholes
 
 MOST_TREE_COLUMNS = (
     15  # with more, a tree visits nearly every point and products are ten times faster
@@ -29,8 +30,8 @@ class NearestInSample:
     (array([7, 9]), array([0, 2]))
     """
 
-    Z: np.ndarray  # (n_sample, d)
-    labels: np.ndarray  # (n_sample,)
+    Z: Annotated[np.ndarray, reals("n_sample", "d")]
+    labels: Annotated[np.ndarray, wholes("n_sample")]
 
     def __call__(self, Z: np.ndarray) -> np.ndarray:
         """(n, d) -> (n,) labels."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +20,7 @@ from deccs.members.carry import NearestInSample
 from deccs.members.manifold import manifold_embedding
 from deccs.members.neighbors import neighbor_graph
 from deccs.members.spanning_tree import SpanningTree, spanning_tree
-from deccs.storage import stored
+from deccs.storage import reals, stored, wholes
 
 EMBEDDING, RAW, MANIFOLD = VIEWS = ("embedding", "raw", "manifold")
 MOST_VIEWED = 10_000  # rows: members that compare all pairs still take seconds
@@ -33,8 +34,8 @@ NEAR, WIDE = 5, 10  # neighbors of a point in the two graphs, itself included
 class Components:
     """Scaled rows as members see them: principal components, or as they are if they have few columns."""
 
-    mean: np.ndarray  # (n_features,)
-    axes: np.ndarray | None  # (n_features, n_components)
+    mean: Annotated[np.ndarray, reals("n_features")]
+    axes: Annotated[np.ndarray, reals("n_features", "n_components")] | None
 
     def __call__(self, block: np.ndarray) -> np.ndarray:
         """(n, n_features) -> (n, n_components)."""
@@ -84,10 +85,11 @@ class Seen:
     """What a fitted model keeps of the views: a row is what its nearest row of the sample is."""
 
     components: Components
-    raw: np.ndarray  # (n_sample, n_components)
+    raw: Annotated[np.ndarray, reals("n_sample", "n_components")]
     names: tuple[str, ...]  # of the members of the views
-    partitions: np.ndarray  # (n_members, n_sample) what they said
-    labels: np.ndarray | None  # (n_sample,) the result, if it is not that of a classifier
+    partitions: Annotated[np.ndarray, wholes("n_members", "n_sample")]  # what they said
+    # The result, if it is not that of a classifier.
+    labels: Annotated[np.ndarray, wholes("n_sample", least=0)] | None
 
     def places(self, scaled: np.ndarray) -> np.ndarray:
         """(n, n_features) -> (n,) the place in the sample of each row's nearest neighbor."""

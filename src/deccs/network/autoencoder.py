@@ -17,7 +17,10 @@ from deccs.data.scaling import Scaler
 from deccs.data.source import RowSource, blocks, rows_at_once
 from deccs.network.by_hand import FeedForward, feed_forward
 from deccs.storage import register
-from deccs.storage.networks import make_network, take_network
+from deccs.storage.networks import make_network, take_network, values_per_row
+from deccs.storage.schema import check_fields
+
+MOST_VALUES = 2**25  # that a layer may make at once when rows are embedded: 256 MB
 
 
 class TrainingError(ValueError):
@@ -66,6 +69,7 @@ def take_autoencoder(autoencoder: Autoencoder) -> dict[str, Any]:
 
 
 def make_autoencoder(fields: dict[str, Any]) -> Autoencoder:
+    check_fields("Autoencoder", fields, {"encoder": dict, "decoder": dict, "pretrained": bool})
     return Autoencoder(
         make_network(fields["encoder"]), make_network(fields["decoder"]), fields["pretrained"]
     ).eval()
@@ -114,10 +118,16 @@ def exact_encoder(autoencoder: Autoencoder) -> Callable[[np.ndarray], np.ndarray
     """(n, n_features) scaled rows -> (n, n_latent), in double precision."""
     # A copy, since other threads may be predicting too; on the CPU, since not every device has doubles.
     encoder = copy.deepcopy(autoencoder.encoder).cpu().double().eval()
+    at_once: dict[int, int] = {}  # rows, by their width
 
     @torch.no_grad()
     def encode_block(scaled: np.ndarray) -> np.ndarray:
-        Z: torch.Tensor = encoder(torch.tensor(scaled))
+        n_features = scaled.shape[1]
+        if n_features not in at_once:
+            widest = max(values_per_row(encoder, n_features) or [1])
+            at_once[n_features] = max(1, MOST_VALUES // widest)
+        parts = torch.tensor(scaled).split(at_once[n_features])
+        Z = torch.cat([encoder(part) for part in parts])
         check_finite(Z)
         return Z.numpy()
 

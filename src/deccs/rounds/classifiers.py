@@ -9,11 +9,15 @@ import torch
 from torch import nn
 
 from deccs.rounds.losses import cross_entropy
-from deccs.storage import register
+from deccs.storage import reals, register
+from deccs.storage.schema import check_fields
 from deccs.training.batches import Batches
 from deccs.training.engine import Check, Learner, train
 
 MOST_STEPS = 300  # of their training
+MOST_HEADS = (
+    2**15
+)  # clusters of all members in a file: thousands of points take this many numbers each
 NEVER = -1e9  # the bias of a padded cluster: its probability is 0 and stays 0
 
 
@@ -41,6 +45,13 @@ class Classifiers(nn.Module):
         self.bias.grad = to_logits.sum(0)
 
 
+FIELDS = {
+    "weight": reals("n_members", "widest", "n_latent"),
+    "bias": reals("n_members", "widest"),
+    "n_clusters": list[int],
+}
+
+
 def take_classifiers(classifiers: Classifiers) -> dict[str, Any]:
     return {
         "weight": classifiers.weight,
@@ -50,6 +61,10 @@ def take_classifiers(classifiers: Classifiers) -> dict[str, Any]:
 
 
 def make_classifiers(fields: dict[str, Any]) -> Classifiers:
+    arrays = {name: fields[name].detach().numpy() for name in ("weight", "bias")}
+    check_fields("Classifiers", {**fields, **arrays}, FIELDS)
+    if arrays["bias"].size > MOST_HEADS or len(fields["n_clusters"]) != len(arrays["bias"]):
+        raise ValueError(f"Classifiers has more than {MOST_HEADS:,} clusters, or unknown members")
     classifiers = Classifiers(
         fields["weight"].shape[2], torch.ones_like(fields["bias"], dtype=torch.bool)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from deccs.members.choice import Candidate
 from deccs.network.autoencoder import Autoencoder
 from deccs.rounds.classifiers import Classifiers
 from deccs.rounds.losses import LossParts
-from deccs.storage import stored
+from deccs.storage import reals, stored, wholes
 
 
 @stored
@@ -41,18 +41,18 @@ class Round:
     """
 
     number: int
-    sample: np.ndarray
-    Z: np.ndarray
+    sample: Annotated[np.ndarray, wholes("n_sample", least=0)]
+    Z: Annotated[np.ndarray, reals("n_sample", "n_latent", with_nan=True)]
     member_names: tuple[str, ...]
-    base_partitions: np.ndarray
-    agreement_matrix: np.ndarray
+    base_partitions: Annotated[np.ndarray, wholes("n_members", "n_sample", below="n_sample")]
+    agreement_matrix: Annotated[np.ndarray, reals("n_members", "n_members", with_nan=True)]
     agreement: float
-    weights: np.ndarray
+    weights: Annotated[np.ndarray, reals("n_members", with_nan=True)]
     consensus_weight: float = 0.0
     start: int = 0
     losses: LossParts | None = None
-    judged: np.ndarray | None = None
-    evidence: np.ndarray | None = None
+    judged: Annotated[np.ndarray, wholes("n_members", "n_viewed")] | None = None
+    evidence: Annotated[np.ndarray, reals("n_members", with_nan=True)] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property

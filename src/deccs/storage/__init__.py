@@ -11,7 +11,8 @@ from deccs.storage.checkpoints import (
 from deccs.storage.locks import InUseError
 from deccs.storage.models import load, read_preprocessing, save
 from deccs.storage.networks import stored_layer
-from deccs.storage.values import ModelFileError, NotKept, register, stored
+from deccs.storage.schema import Maybe, reals, stored, wholes
+from deccs.storage.values import ModelFileError, NotKept, register
 
 __all__ = [
     "NO_CHECKPOINT",
@@ -20,12 +21,15 @@ __all__ = [
     "CheckpointWarning",
     "FolderCheckpoint",
     "InUseError",
+    "Maybe",
     "ModelFileError",
     "NotKept",
     "load",
     "read_preprocessing",
+    "reals",
     "register",
     "save",
     "stored",
     "stored_layer",
+    "wholes",
 ]

@@ -28,14 +28,19 @@ import safetensors
 import safetensors.numpy
 
 from deccs.storage.atomic import LEFTOVER, replacing
-from deccs.storage.values import ModelFileError
+from deccs.storage.values import ModelFileError, in_one_line
 
 DOCUMENT = "model.json"
 TENSORS = re.compile(r"tensors-[0-9a-f]{16}\.safetensors")
 MOST_DOCUMENT = 16 * 2**20  # bytes of JSON
 MOST_TENSORS = 4 * 2**30 - 2**20  # bytes of arrays; larger ones would need zip64
+MOST_BRACKETS = 400_000  # in the JSON: each becomes a list or a dict, which take far more room
+MOST_HEADER = 16 * 2**20  # bytes that name the arrays
 MOST_DIRECTORY = 1_000  # bytes of a zip file's list of two names
+ZIP64_LOCATOR = 20  # bytes before the end of the list of names, in files of more than 4 GB
 NO_CHECKSUM = "0" * 64
+SHA256 = re.compile(r"[0-9a-f]{64}")
+VERSION = re.compile(r"[0-9][0-9a-z.+]{0,30}")
 AGAIN = "Save the model again, or copy the file again."
 
 
@@ -103,41 +108,55 @@ def read(path: Path, wanted: str, newest: int) -> tuple[dict[str, Any], dict[str
 
     ``wanted`` is the format, ``newest`` the latest version of it that can be read.
     """
-    with opened(path) as source:
+    with only_model_file_errors(path), opened(path) as source:
         document = read_document(source, wanted, newest)
-        (name, facts), *_ = document["files"].items()
-        tensors = source.read(name, MOST_TENSORS)
-    if len(tensors) != facts["bytes"] or sha256(tensors) != facts["sha256"]:
-        raise ModelFileError(
-            f"{name} in {path} is damaged: it has {len(tensors):,} bytes instead of {facts['bytes']:,}, or they "
-            f"have changed. {AGAIN}"
-        )
+        ((name, facts),) = document["files"].items()
+        tensors = source.read(name, MOST_TENSORS, facts["bytes"])
+        if sha256(tensors) != facts["sha256"]:
+            raise ModelFileError(f"{name} in {path} is damaged: its bytes have changed. {AGAIN}")
+        try:
+            return document, arrays_in(tensors)
+        except safetensors.SafetensorError as error:
+            raise ModelFileError(
+                f"{name} in {path} is not a safetensors file: {in_one_line(error)}. {AGAIN}"
+            ) from error
+
+
+@contextmanager
+def only_model_file_errors(path: Path) -> Iterator[None]:
+    """Whatever is wrong with a file, reading it ends in a ModelFileError."""
     try:
-        return document, arrays_in(tensors)
-    except safetensors.SafetensorError as error:
+        yield
+    except ModelFileError:
+        raise
+    except Exception as error:  # a stranger's file can be wrong in any way
         raise ModelFileError(
-            f"{name} in {path} is not a safetensors file: {error}. {AGAIN}"
+            f"{path} cannot be read: {type(error).__name__}: {in_one_line(error)}. {AGAIN}"
         ) from error
 
 
 def read_document(source: Container, wanted: str, newest: int) -> dict[str, Any]:
     path, text = source.path, source.read(DOCUMENT, MOST_DOCUMENT)
+    if text.count(b"[") + text.count(b"{") > MOST_BRACKETS:
+        raise ModelFileError(f"{DOCUMENT} in {path} has more than {MOST_BRACKETS:,} brackets.")
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(
-            f"{DOCUMENT} in {path} is damaged or not JSON: {error}. {AGAIN}"
+            f"{DOCUMENT} in {path} is damaged or not JSON: {in_one_line(error)}. {AGAIN}"
         ) from error
     if not isinstance(document, dict) or document.get("format") != wanted:
         raise ModelFileError(f"{path} is not a {wanted}. Give what save has written.")
     version = document.get("format_version")
-    if not isinstance(version, int) or version > newest:
+    if type(version) is not int or not 1 <= version <= newest:
+        writer = written_by(document)
+        install = f": pip install 'deccs>={writer}'" if VERSION.fullmatch(writer) else ""
         raise ModelFileError(
-            f"{path} has version {version} of the format, written by deccs {written_by(document)}; this deccs reads up "
-            f"to {newest}. Install that version or a later one: pip install 'deccs>={written_by(document)}'."
+            f"{path} has version {version!r:.40} of the format, written by deccs {writer}; this deccs "
+            f"reads up to {newest}. Install that version or a later one{install}."
         )
     checksum = document.get("checksum")
-    if not isinstance(checksum, str) or len(checksum) != 64:
+    if not isinstance(checksum, str) or not SHA256.fullmatch(checksum):
         raise ModelFileError(f"{DOCUMENT} in {path} has no checksum. {AGAIN}")
     if sha256(NO_CHECKSUM.encode().join(text.rsplit(checksum.encode(), 1))) != checksum:
         raise ModelFileError(f"{DOCUMENT} in {path} is damaged or was changed by hand. {AGAIN}")
@@ -145,12 +164,7 @@ def read_document(source: Container, wanted: str, newest: int) -> dict[str, Any]
     if (
         not isinstance(files, dict)
         or len(files) != 1
-        or not all(
-            TENSORS.fullmatch(name)
-            and isinstance(facts, dict)
-            and {"bytes", "sha256"} <= set(facts)
-            for name, facts in files.items()
-        )
+        or not all(TENSORS.fullmatch(name) and are_facts(facts) for name, facts in files.items())
     ):
         raise ModelFileError(
             f"{DOCUMENT} in {path} must name one file of arrays, tensors-....safetensors. {AGAIN}"
@@ -158,14 +172,33 @@ def read_document(source: Container, wanted: str, newest: int) -> dict[str, Any]
     return document
 
 
+def are_facts(facts: Any) -> bool:
+    """Whether this says how long a file is, and its sha256."""
+    return (
+        isinstance(facts, dict)
+        and type(facts.get("bytes")) is int
+        and isinstance(facts.get("sha256"), str)
+        and SHA256.fullmatch(facts["sha256"]) is not None
+    )
+
+
 def written_by(document: dict[str, Any]) -> str:
+    """The version of deccs that a file names. People may copy it into a shell: no other text will do."""
     versions = document.get("versions")
-    return str(versions.get("deccs", "?"))[:40] if isinstance(versions, dict) else "?"
+    writer = versions.get("deccs") if isinstance(versions, dict) else None
+    return writer if isinstance(writer, str) and VERSION.fullmatch(writer) else "(unknown version)"
 
 
 def arrays_in(tensors: bytes) -> dict[str, np.ndarray]:
     """The arrays by name. safetensors checks that shapes and offsets fit the bytes."""
-    return {name: as_array(name, part) for name, part in safetensors.deserialize(tensors)}
+    if int.from_bytes(tensors[:8], "little") > MOST_HEADER:
+        raise ModelFileError(f"The head of a safetensors file may have {MOST_HEADER:,} bytes.")
+    parts = safetensors.deserialize(tensors)
+    arrays = {}
+    while parts:  # one after the other, so that there is never a second copy of all
+        name, part = parts.pop()
+        arrays[name] = as_array(name, part)
+    return arrays
 
 
 def as_array(name: str, part: dict[str, Any]) -> np.ndarray:
@@ -177,7 +210,7 @@ def as_array(name: str, part: dict[str, Any]) -> np.ndarray:
     }
     if part["dtype"] not in dtypes:
         raise ModelFileError(
-            f"The array {name!r} has the type {part['dtype']}, which model files cannot hold."
+            f"The array {name!r:.100} has the type {part['dtype']!r:.40}, which model files cannot hold."
         )
     # A copy can be written to and is aligned in memory.
     return np.frombuffer(part["data"], dtype=dtypes[part["dtype"]]).reshape(part["shape"]).copy()
@@ -189,14 +222,27 @@ class Container:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self, name: str, most: int) -> bytes:
+    def read(self, name: str, most: int, expected: int | None = None) -> bytes:
+        """A file of at most so many bytes, or of exactly so many; else nothing is read."""
         raise NotImplementedError
+
+    def check_size(self, name: str, size: int, most: int, expected: int | None) -> None:
+        """Raise a ModelFileError for a file that is too large, or not as large as expected."""
+        if size > most:
+            raise ModelFileError(
+                f"{name} in {self.path} has {size:,} bytes; a model file may have at most {most:,}."
+            )
+        if expected is not None and size != expected:
+            raise ModelFileError(
+                f"{name} in {self.path} is damaged: it has {size:,} bytes instead of {expected:,}. "
+                f"{AGAIN}"
+            )
 
 
 class Folder(Container):
     """A model as a folder."""
 
-    def read(self, name: str, most: int) -> bytes:
+    def read(self, name: str, most: int, expected: int | None = None) -> bytes:
         path = self.path / name
         if not path.is_file():  # a pipe would make us wait
             raise ModelFileError(
@@ -205,8 +251,7 @@ class Folder(Container):
         try:
             with path.open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
-                if size > most:
-                    raise too_large(name, self.path, size, most)
+                self.check_size(name, size, most, expected)
                 return file.read(size)
         except OSError as error:
             raise ModelFileError(f"{path} cannot be read: {error}.") from error
@@ -219,8 +264,9 @@ class Zip(Container):
         super().__init__(path)
         size = os.fstat(file.fileno()).st_size
         # Checked before zipfile reads the whole list of names, which could be gigabytes.
-        file.seek(max(0, size - 22))
-        end = file.read(22)
+        file.seek(max(0, size - 22 - ZIP64_LOCATOR))
+        tail = file.read()
+        before, end = tail[:-22], tail[-22:]
         if len(end) < 22 or not end.startswith(b"PK\5\6"):
             raise ModelFileError(
                 f"{path} is not a zip file that save has written, or it is truncated. {AGAIN}"
@@ -230,10 +276,15 @@ class Zip(Container):
             raise ModelFileError(
                 f"{path} holds {n_names} files; the zip file of a model holds two."
             )
+        # The record of zip64 would take the place of these numbers.
+        if before.startswith(b"PK\6\7"):
+            raise ModelFileError(f"{path} is a zip64 file, which save never writes.")
         try:
             self.archive = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
-            raise ModelFileError(f"{path} is a damaged zip file: {error}. {AGAIN}") from error
+            raise ModelFileError(
+                f"{path} is a damaged zip file: {in_one_line(error)}. {AGAIN}"
+            ) from error
         names = sorted(part.filename for part in self.archive.infolist())
         if len(names) != 2 or names[0] != DOCUMENT or not TENSORS.fullmatch(names[1]):
             raise ModelFileError(
@@ -252,18 +303,19 @@ class Zip(Container):
                     f"{part.filename} in {path} claims to be larger than the whole file. {AGAIN}"
                 )
 
-    def read(self, name: str, most: int) -> bytes:
+    def read(self, name: str, most: int, expected: int | None = None) -> bytes:
         try:
             size = self.archive.getinfo(name).file_size
-            if size > most:
-                raise too_large(name, self.path, size, most)
+            self.check_size(name, size, most, expected)
             return self.archive.read(name)
         except KeyError as error:
             raise ModelFileError(f"{self.path} has no {name}. {AGAIN}") from error
         except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError, ValueError) as error:
             if isinstance(error, ModelFileError):
                 raise
-            raise ModelFileError(f"{name} in {self.path} is damaged: {error}. {AGAIN}") from error
+            raise ModelFileError(
+                f"{name} in {self.path} is damaged: {in_one_line(error)}. {AGAIN}"
+            ) from error
 
 
 @contextmanager
@@ -277,12 +329,6 @@ def opened(path: Path) -> Iterator[Container]:
         raise ModelFileError(
             f"There is no model at {path}. Give the folder or the .zip file that save has written."
         )
-
-
-def too_large(name: str, path: Path, size: int, most: int) -> ModelFileError:
-    return ModelFileError(
-        f"{name} in {path} has {size:,} bytes; a model file may have at most {most:,}."
-    )
 
 
 def sha256(content: bytes) -> str:

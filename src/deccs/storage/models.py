@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from inspect import isabstract
 from os import PathLike
 from pathlib import Path
@@ -14,20 +15,23 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from deccs._version import __version__
+from deccs.checks import Parameters, check_parameters, check_value, rules_of
 from deccs.environment import versions
 from deccs.storage import container
 from deccs.storage.networks import put_in
-from deccs.storage.values import ModelFileError, Reader, Writer
+from deccs.storage.probe import probe
+from deccs.storage.schema import check_fields
+from deccs.storage.values import ModelFileError, NotKept, Reader, Writer, in_one_line
 
 FORMAT, FORMAT_VERSION = "deccs model", 2
 
 # Filled by the classes themselves: a file says a name of this list, never a module.
 ESTIMATORS: dict[str, type[Any]] = {}
 HOMES = ("deccs.estimator", "deccs.consensus", "deccs.deep")  # importing them fills the list
-LISTENERS = (
-    "callbacks",
-    "checkpoint",
-)  # parameters that belong to one session and mean nothing in another
+# Parameters that belong to one session and one machine, and mean nothing in another.
+SESSION = ("callbacks", "checkpoint", "n_jobs")
+# Parameters whose values a file may hold as their text alone: predictions do not need them.
+OBJECTS = ("clusterer", "encoder", "function", "member", "network", "random_state")
 
 
 def save(
@@ -43,7 +47,7 @@ def save(
     learned = model._learned()
     feature_names = learned.pop("feature_names_in_", None)
     writer = Writer()
-    settings = {name: None if name in LISTENERS else getattr(model, name) for name in names}
+    settings = {name: None if name in SESSION else getattr(model, name) for name in names}
     document = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -68,35 +72,89 @@ def load(path: str | PathLike[str], *, kind: type | None = None, network: Any = 
     """
     document, arrays = container.read(Path(path), FORMAT, FORMAT_VERSION)
     cls = class_named(document.get("class"), kind, path)
-    reader = Reader(arrays)
-    try:
-        parameters = {name: reader.value(tree) for name, tree in document["parameters"].items()}
-        parameters = {**cls.ADDED, **parameters}
-        model = cls(**parameters) if document["format_version"] > 1 else from_old(cls, parameters)
-        for name, tree in document["learned"].items():
-            if (
-                not name.isidentifier()
-                or name.startswith("__")
-                or hasattr(cls, name)
-                or name in model.get_params(deep=False)
-            ):
-                raise ModelFileError(f"{name!r} is nothing that a {cls.__name__} learns")
-            setattr(model, name, reader.value(tree))
-        if document["feature_names"] is not None:
-            model.feature_names_in_ = np.array(
-                [str(name) for name in document["feature_names"]], dtype=object
-            )
-        reader.finish()
-    except Exception as error:  # a stranger's file can be wrong in any way
-        raise ModelFileError(
-            f"{path} is no {cls.__name__} that this deccs {__version__} can load: {error}. It says it was written by "
-            f"deccs {container.written_by(document)}; with that one it may load, if it is not damaged."
-        ) from error
+    with only_this_error(path, cls, document):
+        model = restored(cls, document, Reader(arrays, from_stranger=True))
     if hasattr(model, "autoencoder_"):
         if network is not None:
             model.set_params(network=network)
         put_in(copy.deepcopy(sides(network)), model.autoencoder_)
+    with only_this_error(path, cls, document):
+        model._check_learned()
+        probe(model)
     return model
+
+
+@contextmanager
+def only_this_error(path: Any, cls: type[Any], document: dict[str, Any]) -> Iterator[None]:
+    """Whatever is wrong with a file, it ends in a ModelFileError that says who has written it."""
+    try:
+        yield
+    except Exception as error:  # a stranger's file can be wrong in any way
+        raise ModelFileError(
+            f"{path} is no {cls.__name__} that this deccs {__version__} can load: "
+            f"{in_one_line(error)}. It says it was written by deccs "
+            f"{container.written_by(document)}; with that one it may load, if it is not damaged."
+        ) from error
+
+
+def restored(cls: type[Any], document: Mapping[str, Any], reader: Reader) -> Any:
+    """The estimator of a document; each part is checked by itself."""
+    parameters = {name: reader.value(tree) for name, tree in document["parameters"].items()}
+    parameters = {**cls.ADDED, **parameters, **session_parameters(parameters)}
+    model = cls(**parameters) if document["format_version"] > 1 else from_old(cls, parameters)
+    check_settings(model)
+    hints, is_ours = learned_hints(cls), cls.__module__.startswith("deccs.")
+    for name, tree in document["learned"].items():
+        if (
+            not name.isidentifier()
+            or name.startswith("__")
+            or name in model.get_params(deep=False)
+            or (hasattr(cls, name) or is_ours) > (name in hints)
+        ):
+            raise ModelFileError(f"{name!r:.60} is nothing that a {cls.__name__} learns")
+        setattr(model, name, reader.value(tree))
+    reader.finish()
+    check_fields(cls.__name__, vars(model), hints, model._sizes())
+    if document["feature_names"] is not None:
+        model.feature_names_in_ = feature_names(document["feature_names"], model.n_features_in_)
+    return model
+
+
+def session_parameters(parameters: Mapping[str, Any]) -> dict[str, None]:
+    """None for parameters that no file may set: a refit would call, delete or start what it names."""
+    return {name: None for name in SESSION if name in parameters}
+
+
+def check_settings(model: Any) -> None:
+    """Raise a ValueError for a parameter that no fit would have taken."""
+    for name, rule in rules_of(type(model)).items():
+        value = getattr(model, name)
+        if not (name in OBJECTS and any_not_kept(value)):
+            check_value(name, value, rule)
+        if isinstance(value, Parameters):
+            check_parameters(value, f"{name}.")
+
+
+def any_not_kept(value: Any) -> bool:
+    """Whether this is a text in place of an object, or a pair with one."""
+    parts = value if isinstance(value, tuple | list) else (value,)
+    return any(isinstance(part, NotKept) for part in parts)
+
+
+def feature_names(names: Any, n_features: int) -> np.ndarray:
+    """The names of the columns as scikit-learn keeps them."""
+    if not isinstance(names, list) or len(names) != n_features:
+        raise ModelFileError(f"feature_names must be {n_features} names")
+    check_fields("", {"feature_names": names}, {"feature_names": list[str]})
+    return np.array(names, dtype=object)
+
+
+def learned_hints(cls: type[Any]) -> dict[str, Any]:
+    """What an estimator learns, by name; a class may change what its bases say."""
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        hints |= vars(base).get("LEARNED", {})
+    return hints
 
 
 def from_old(cls: type[Any], parameters: Mapping[str, Any]) -> Any:
@@ -123,10 +181,9 @@ def sides(autoencoder: Any) -> tuple[Any, Any] | None:
 
 def read_preprocessing(path: str | PathLike[str]) -> dict[str, Any]:
     """What was given to :func:`save` as ``preprocessing``, {} if nothing was."""
-    with container.opened(Path(path)) as source:
-        return dict(
-            container.read_document(source, FORMAT, FORMAT_VERSION).get("preprocessing") or {}
-        )
+    with container.only_model_file_errors(Path(path)), container.opened(Path(path)) as source:
+        document = container.read_document(source, FORMAT, FORMAT_VERSION)
+        return dict(document.get("preprocessing") or {})
 
 
 def estimators() -> dict[str, type[Any]]:
@@ -140,7 +197,7 @@ def class_named(name: Any, kind: type | None, path: object) -> type[Any]:
     if kind is not None and kind.__name__ == name:
         return kind
     known = estimators()
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise ModelFileError(
             f"{path} holds a {name!r:.60}, which is no estimator of deccs {__version__}. For a class "
             "of your own call its load: YourClass.load(path)."
@@ -158,6 +215,8 @@ class ModelFiles:
 
     RENAMED: ClassVar[Mapping[str, str]] = {}  # parameters in files of version 1 -> their names now
     ADDED: ClassVar[Mapping[str, Any]] = {}  # parameters older files lack -> what fits did then
+    # What a fit learns -> what it must be, see deccs.storage.schema. Files hold nothing else.
+    LEARNED: ClassVar[Mapping[str, Any]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -167,6 +226,13 @@ class ModelFiles:
         """What a fit has learned, in a form that files can hold."""
         names = self._get_param_names()  # type: ignore[attr-defined]
         return {name: value for name, value in vars(self).items() if name not in names}
+
+    def _sizes(self) -> dict[str, int]:
+        """What words in the shapes of ``LEARNED`` stand for."""
+        return {}
+
+    def _check_learned(self) -> None:
+        """Raise a ValueError where parts of a loaded model do not fit each other."""
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a folder, or to one file if the path ends in ``.zip``; no pickle."""

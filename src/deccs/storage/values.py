@@ -12,9 +12,35 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 
+LONGEST_MESSAGE = 3_000
+
 
 class ModelFileError(ValueError):
-    """A model cannot be saved, or a file is no model that can be loaded."""
+    """A model cannot be saved, or a file is no model that can be loaded.
+
+    Its text can be printed, whatever a file has put into it.
+    """
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(printable(text, LONGEST_MESSAGE))
+
+
+def printable(text: object, longest: int) -> str:
+    r"""A text without control characters but line breaks and tabs, and cut: what a terminal can be given.
+
+    >>> printable("red: \x1b[31m", 100), printable("abcdef", 5)
+    ('red: \\x1b[31m', 'ab...')
+    """
+    safe = "".join(
+        letter if letter.isprintable() or letter in "\n\t" else repr(letter)[1:-1]
+        for letter in str(text)[: longest + 1]
+    )
+    return safe if len(safe) <= longest else safe[: longest - 3] + "..."
+
+
+def in_one_line(text: object) -> str:
+    """A text of a file or of another library for use within a message: short, without line breaks."""
+    return " ".join(printable(text, 400).split())
 
 
 Fields = dict[str, Any]
@@ -38,6 +64,10 @@ NUMBERS = {
     )
 }
 LONGEST_TEXT = 1_000  # of what stands for a value that is not kept
+MOST_VALUES = 1_000_000  # in one document
+LONGEST_STRING = 10_000  # of names and the like
+MOST_INT_KEY = 100_000  # larger ones can be chosen so that a dict takes quadratic time
+LONGEST_RANGE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -62,21 +92,17 @@ def register(cls: type, take: Callable[[Any], Fields], make: Callable[[Fields], 
     KINDS[cls.__name__] = Kind(cls, take, make)
 
 
-def stored(cls: type[T]) -> type[T]:
-    """Let files hold this dataclass, field by field."""
-    names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
-    register(
-        cls,
-        lambda value: {name: getattr(value, name) for name in names},
-        lambda fields: cls(**fields),
-    )
-    return cls
+def make_range(fields: Fields) -> range:
+    numbers = range(fields["start"], fields["stop"], fields["step"])
+    if len(numbers) > LONGEST_RANGE:
+        raise ModelFileError(f"it holds a range of {len(numbers):,} numbers")
+    return numbers
 
 
 register(
     range,
     lambda value: {"start": value.start, "stop": value.stop, "step": value.step},
-    lambda fields: range(fields["start"], fields["stop"], fields["step"]),
+    make_range,
 )
 
 
@@ -84,7 +110,7 @@ class NotKept:
     """In place of a value that a file cannot hold, such as a user's own clusterer: its text alone."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text = printable(text, LONGEST_TEXT)
 
     def __repr__(self) -> str:
         return f"<{self.text}, not kept in the model file>"
@@ -94,8 +120,7 @@ class NotKept:
 
 
 def as_text(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 3] + "..."
+    return printable(repr(value), LONGEST_TEXT)
 
 
 class Writer:
@@ -116,9 +141,9 @@ class Writer:
             return value
         if type(value) is float:
             return value if math.isfinite(value) else {"kind": "float", "text": repr(value)}
-        if type(value) is list:
+        if isinstance(value, list):
             return [inner(part, number) for number, part in enumerate(value)]
-        if type(value) is tuple:
+        if isinstance(value, tuple):
             return {
                 "kind": "tuple",
                 "items": [inner(part, number) for number, part in enumerate(value)],
@@ -139,6 +164,8 @@ class Writer:
             return self._array("tensor", value.detach().cpu().numpy(), name)
         if isinstance(value, np.ndarray) and value.dtype.newbyteorder("=") in NUMBERS:
             return self._array("array", np.asarray(value), name)
+        if isinstance(value, np.str_):
+            return str(value)
         if (
             isinstance(value, np.ndarray)
             and value.ndim == 1
@@ -181,10 +208,16 @@ class Writer:
 class Reader:
     """``value(tree)`` undoes ``Writer.tree``. Every array is handed out once; :meth:`finish` says if one is left."""
 
-    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
-        self.arrays = dict(arrays)
+    def __init__(self, arrays: dict[str, np.ndarray], from_stranger: bool = False) -> None:
+        self.arrays, self.n_values = dict(arrays), 0
+        self.from_stranger = from_stranger  # whether texts may have been made to be printed
 
     def value(self, tree: Any) -> Any:
+        self.n_values += 1
+        if self.n_values > MOST_VALUES:
+            raise ModelFileError(f"it holds more than {MOST_VALUES:,} values")
+        if isinstance(tree, str):
+            return printable(tree, LONGEST_STRING) if self.from_stranger else tree
         if isinstance(tree, list):
             return [self.value(part) for part in tree]
         if not isinstance(tree, dict):
@@ -195,7 +228,7 @@ class Reader:
         if kind == "tuple":
             return tuple(self.value(part) for part in tree["items"])
         if kind == "dict":
-            return {self.value(key): self.value(part) for key, part in tree["items"]}
+            return self._dict(tree["items"])
         if kind == "scalar":
             return number_type(tree["dtype"]).type(self.value(tree["value"]))
         if kind == "array":
@@ -208,20 +241,33 @@ class Reader:
             return NotKept(str(tree["text"]))
         kind = RENAMED.get(kind, kind)
         if kind not in KINDS:
-            raise ModelFileError(f"it holds a {kind!r}, which this deccs does not know")
+            raise ModelFileError(f"it holds a {kind!r:.60}, which this deccs does not know")
         fields = {
             RENAMED.get(name, name): self.value(part) for name, part in tree["fields"].items()
         }
         return KINDS[kind].make(fields)
 
+    def _dict(self, items: Any) -> dict[Any, Any]:
+        pairs = [(self.value(key), self.value(part)) for key, part in items]
+        for key, _ in pairs:
+            if not (type(key) is str or (type(key) is int and 0 <= key <= MOST_INT_KEY)):
+                raise ModelFileError(
+                    f"{in_one_line(repr(key))} cannot be a key; a key is a text or a whole number "
+                    f"from 0 to {MOST_INT_KEY:,}"
+                )
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            raise ModelFileError("it has the same key twice")
+        return values
+
     def _array(self, tree: Any) -> np.ndarray:
         name, shape, dtype = tree["name"], tuple(tree["shape"]), number_type(tree["dtype"])
         if name not in self.arrays:
-            raise ModelFileError(f"the array {name!r} is missing, or asked for twice")
+            raise ModelFileError(f"the array {name!r:.100} is missing, or asked for twice")
         array = self.arrays.pop(name)
         if array.shape != shape or array.dtype != dtype:
             raise ModelFileError(
-                f"the array {name!r} should be of shape {shape} and type {dtype}, "
+                f"the array {name!r:.100} should be of shape {shape} and type {dtype}, "
                 f"but is of shape {array.shape} and type {array.dtype}"
             )
         return array.T if tree["transposed"] else array
@@ -229,7 +275,7 @@ class Reader:
     def finish(self) -> None:
         if self.arrays:
             raise ModelFileError(
-                f"it holds arrays that nothing asks for: {', '.join(sorted(self.arrays)[:5])}"
+                f"it holds arrays that nothing asks for: {sorted(self.arrays)[:5]!r:.300}"
             )
 
 
@@ -237,7 +283,7 @@ def number_type(name: str) -> np.dtype[Any]:
     for dtype in NUMBERS:
         if str(dtype) == name:
             return dtype
-    raise ModelFileError(f"{name!r} is no type of numbers that files hold")
+    raise ModelFileError(f"{name!r:.60} is no type of numbers that files hold")
 
 
 def take_csr(matrix: csr_array) -> Fields:

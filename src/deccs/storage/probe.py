@@ -1,0 +1,86 @@
+"""A loaded model answers for a few rows before anybody else asks: the last net under the checks of a file."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from deccs.answer import Answer
+
+SEED = 20221128  # any
+MANY_FEATURES = 100_000  # with more, fewer rows are tried
+
+
+class ProbeRows:
+    """Rows as a model reads them: at 0 and 1, at the mean of its data and around it."""
+
+    def __init__(self, n_features: int, scaler: Any) -> None:
+        n_rows = 2 if n_features <= MANY_FEATURES else 1
+        noise = np.random.default_rng(SEED).standard_normal((n_rows, n_features))
+        plain = [np.full((1, n_features), value) for value in (0.0, 1.0)]
+        self.X = np.concatenate([*plain, scaler.mean + scaler.deviation * noise])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape[0], self.X.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.X.dtype
+
+    def read(self, rows: slice | np.ndarray, /) -> np.ndarray:
+        return self.X[rows].copy()
+
+
+def probe(model: Any) -> None:
+    """Raise a ValueError for an answer that is no answer; whatever else goes wrong is raised, too."""
+    rows = ProbeRows(model.n_features_in_, model.scaler_)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        answer = Answer.joined(model._answers(rows))
+        check_answer(answer, rows.shape[0], highest_label(model))
+        if hasattr(model, "transform"):
+            check_finite("transform", np.concatenate(list(model._embedded(rows))), rows.shape[0])
+        if hasattr(model, "get_feature_names_out"):
+            model.get_feature_names_out()
+        if hasattr(model, "count_"):
+            count = model.count_
+            count.labels(model.scaler_(rows.X), int(count.ks[-1]) if len(count.ks) else 1)
+
+
+def highest_label(model: Any) -> int:
+    """The highest label that any row can have."""
+    return max(int(model.labels_.max()), getattr(model, "n_clusters_", 1) - 1)
+
+
+def check_answer(answer: Answer, n_rows: int, highest: int) -> None:
+    """Raise a ValueError for numbers that are not finite or out of range."""
+    check_finite("Z", answer.Z, n_rows)
+    check_labels("labels", answer.labels, n_rows, highest)
+    if answer.probabilities is not None:
+        check_finite("probabilities", answer.probabilities, n_rows, 0, 1)
+    if answer.confidence is not None:
+        check_finite("confidence", answer.confidence[:, None], n_rows, 0, 1)
+    if answer.members is not None:
+        check_labels("members", answer.members.T[:, 0], n_rows, np.iinfo(np.int64).max)
+
+
+def check_finite(
+    name: str, values: np.ndarray, n_rows: int, low: float = -np.inf, high: float = np.inf
+) -> None:
+    """Raise a ValueError unless this is a table of finite numbers with a row for each row."""
+    slack = 1e-6  # of rounding
+    if values.ndim != 2 or len(values) != n_rows or not np.isfinite(values).all():
+        raise ValueError(f"its answer for a few rows has no finite {name}")
+    if values.size and (values.min() < low - slack or values.max() > high + slack):
+        raise ValueError(f"its answer for a few rows has {name} that are not from {low} to {high}")
+
+
+def check_labels(name: str, labels: np.ndarray, n_rows: int, highest: int) -> None:
+    """Raise a ValueError unless these are labels, one for each row."""
+    if labels.shape != (n_rows,) or labels.dtype.kind != "i":
+        raise ValueError(f"its answer for a few rows has no {name}")
+    if labels.min() < -1 or labels.max() > highest:
+        raise ValueError(f"its answer for a few rows has {name} that are no clusters")
