@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 export DECCS_DATA ?= $(abspath $(wildcard ../shared/data))
 
-.PHONY: run test test-slow lint format docs dist bench bench-consensus soak clean
+.PHONY: run test test-slow fuzz soak lint format docs dist bench bench-consensus clean
 
 run: $(STAMP)
 	DECCS_DATA= $(BIN)/deccs demo --out out
@@ -17,6 +17,12 @@ test: lint
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -m slow
+
+# 100,000 changed model files; about half an hour. Others with make fuzz SEED=1 COUNT=20000
+SEED ?= 0
+COUNT ?= 100000
+fuzz: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz.models --count $(COUNT) --seed $(SEED) --out results/fuzz.jsonl
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check

@@ -39,7 +39,7 @@ every_public_module = pytest.mark.parametrize("name", PUBLIC_MODULES)
 def test_tests_are_in_the_folders_of_the_code():
     folders = {path.name for path in (ROOT / "tests").iterdir() if (path / "__init__.py").exists()}
     packages = {path.name for path in SRC.iterdir() if (path / "__init__.py").exists()}
-    assert folders == packages | {"paper", "helpers"}  # paper: src/deccs_paper
+    assert folders == packages | {"paper", "helpers", "fuzz"}  # paper: src/deccs_paper
 
 
 def test_every_module_has_its_layer_and_nothing_is_left_out_of_the_contract():

@@ -160,6 +160,8 @@ def read_document(source: Container, wanted: str, newest: int) -> dict[str, Any]
         raise ModelFileError(f"{DOCUMENT} in {path} has no checksum. {AGAIN}")
     if sha256(NO_CHECKSUM.encode().join(text.rsplit(checksum.encode(), 1))) != checksum:
         raise ModelFileError(f"{DOCUMENT} in {path} is damaged or was changed by hand. {AGAIN}")
+    if not isinstance(document.get("preprocessing", {}), dict):
+        raise ModelFileError(f"preprocessing in {DOCUMENT} of {path} must be an object. {AGAIN}")
     files = document.get("files")
     if (
         not isinstance(files, dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from inspect import isabstract
@@ -30,6 +31,7 @@ ESTIMATORS: dict[str, type[Any]] = {}
 HOMES = ("deccs.estimator", "deccs.consensus", "deccs.deep")  # importing them fills the list
 # Parameters that belong to one session and one machine, and mean nothing in another.
 SESSION = ("callbacks", "checkpoint", "n_jobs")
+RANGE = re.compile(r"range\((\d{1,6}), (\d{1,6})\)")
 # Parameters whose values a file may hold as their text alone: predictions do not need them.
 OBJECTS = ("clusterer", "encoder", "function", "member", "network", "random_state")
 
@@ -101,6 +103,7 @@ def restored(cls: type[Any], document: Mapping[str, Any], reader: Reader) -> Any
     """The estimator of a document; each part is checked by itself."""
     parameters = {name: reader.value(tree) for name, tree in document["parameters"].items()}
     parameters = {**cls.ADDED, **parameters, **session_parameters(parameters)}
+    parameters = {name: as_range(value) for name, value in parameters.items()}
     model = cls(**parameters) if document["format_version"] > 1 else from_old(cls, parameters)
     check_settings(model)
     hints, is_ours = learned_hints(cls), cls.__module__.startswith("deccs.")
@@ -123,6 +126,12 @@ def restored(cls: type[Any], document: Mapping[str, Any], reader: Reader) -> Any
 def session_parameters(parameters: Mapping[str, Any]) -> dict[str, None]:
     """None for parameters that no file may set: a refit would call, delete or start what it names."""
     return {name: None for name in SESSION if name in parameters}
+
+
+def as_range(value: Any) -> Any:
+    """A range that an older file holds as its text; other values as they are."""
+    numbers = RANGE.fullmatch(value.text) if isinstance(value, NotKept) else None
+    return value if numbers is None else range(*(int(number) for number in numbers.groups()))
 
 
 def check_settings(model: Any) -> None:
@@ -183,7 +192,7 @@ def read_preprocessing(path: str | PathLike[str]) -> dict[str, Any]:
     """What was given to :func:`save` as ``preprocessing``, {} if nothing was."""
     with container.only_model_file_errors(Path(path)), container.opened(Path(path)) as source:
         document = container.read_document(source, FORMAT, FORMAT_VERSION)
-        return dict(document.get("preprocessing") or {})
+        return document.get("preprocessing", {})
 
 
 def estimators() -> dict[str, type[Any]]:

@@ -10,15 +10,13 @@ import numpy as np
 from deccs.answer import Answer
 
 SEED = 20221128  # any
-MANY_FEATURES = 100_000  # with more, fewer rows are tried
 
 
 class ProbeRows:
-    """Rows as a model reads them: at 0 and 1, at the mean of its data and around it."""
+    """Three rows as a model reads them: at 0, at 1, and one that could be of its data."""
 
     def __init__(self, n_features: int, scaler: Any) -> None:
-        n_rows = 2 if n_features <= MANY_FEATURES else 1
-        noise = np.random.default_rng(SEED).standard_normal((n_rows, n_features))
+        noise = np.random.default_rng(SEED).standard_normal((1, n_features))
         plain = [np.full((1, n_features), value) for value in (0.0, 1.0)]
         self.X = np.concatenate([*plain, scaler.mean + scaler.deviation * noise])
 
@@ -41,8 +39,6 @@ def probe(model: Any) -> None:
         warnings.simplefilter("ignore")
         answer = Answer.joined(model._answers(rows))
         check_answer(answer, rows.shape[0], highest_label(model))
-        if hasattr(model, "transform"):
-            check_finite("transform", np.concatenate(list(model._embedded(rows))), rows.shape[0])
         if hasattr(model, "get_feature_names_out"):
             model.get_feature_names_out()
         if hasattr(model, "count_"):

@@ -40,7 +40,7 @@ def printable(text: object, longest: int) -> str:
 
 def in_one_line(text: object) -> str:
     """A text of a file or of another library for use within a message: short, without line breaks."""
-    return " ".join(printable(text, 400).split())
+    return " ".join(printable(text, 400).split()).rstrip(".")
 
 
 Fields = dict[str, Any]
@@ -175,7 +175,8 @@ class Writer:
         if isinstance(value, NotKept):
             return {"kind": "not kept", "text": value.text}
         kind = KINDS.get(type(value).__name__)
-        if kind and kind.type is type(value) and (dataclasses.is_dataclass(value) or not or_text):
+        is_plain = dataclasses.is_dataclass(value) or isinstance(value, range)
+        if kind and kind.type is type(value) and (is_plain or not or_text):
             return {
                 "kind": type(value).__name__,
                 "fields": {field: inner(part, field) for field, part in kind.take(value).items()},

@@ -1,0 +1,15 @@
+"""A thousand changed model files; ``make fuzz`` tries 100,000."""
+
+import pytest
+
+pytest.importorskip("resource")  # limits of memory, and processes that are forked
+
+from tests.fuzz.models import GOOD, REFUSED, WORKS, run
+
+
+def test_a_thousand_changed_model_files_are_refused_or_work():
+    record = run(1_000, seed=20)
+    assert record.failures == []
+    assert record.n == sum(record.outcomes[outcome] for outcome in GOOD) == 1_000
+    assert record.outcomes[REFUSED] > 500 and record.outcomes[WORKS] > 50
+    assert len(record.by_model) > 25 and record.most_growth_mb < 300
