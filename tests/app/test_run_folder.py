@@ -177,6 +177,16 @@ def test_rounds_are_logged_as_they_finish_and_once(tmp_path, fitted):
     assert lines_of(path) == [round_.as_dict() for round_ in rounds]
 
 
+def test_a_round_that_was_not_logged_before_a_kill_comes_in_its_place(tmp_path, fitted):
+    path, rounds = tmp_path / "rounds.jsonl", fitted.rounds_
+    log = RunLog(path, lambda: True)
+    log.on_fit_start(fitted)
+    for round_ in rounds[1:]:
+        log.on_round(round_)
+    log.on_fit_end(fitted)
+    assert lines_of(path) == [round_.as_dict() for round_ in rounds]
+
+
 def lines_of(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 

@@ -31,7 +31,7 @@ from deccs.data.tables import Table
 from deccs.events import Callback
 from deccs.json_values import finite
 from deccs.report import write_report
-from deccs.storage.atomic import replacing, sync_folder, write_text
+from deccs.storage.atomic import LEFTOVER, replacing, sync_folder, write_text
 from deccs.storage.locks import NAME as LOCK
 from deccs.storage.locks import FolderLock
 
@@ -93,8 +93,9 @@ def settle(folder: Path) -> bool:
         sync_folder(folder)
         os.replace(complete, moving)
         move_into_place(moving)
-    for leftover in (complete, moving, *folder.glob(f"{PART}*")):  # of a process that was killed
-        remove(leftover)
+    drafts = [path for path in folder.iterdir() if LEFTOVER.fullmatch(path.name)]
+    for leftover in (complete, moving, *folder.glob(f"{PART}*"), *drafts):
+        remove(leftover)  # of a process that was killed
     return found
 
 
@@ -215,8 +216,7 @@ class RunLog(Callback):
     def on_fit_start(self, estimator: Any) -> None:
         lines = read_log(self.path) if self.resumes() else b""
         try:
-            records = [json.loads(line) for line in lines.splitlines()]
-            self.logged = {(record["start"], record["round"]) for record in records}
+            self.logged = set(map(place_of, lines.splitlines()))
         except (ValueError, TypeError, KeyError, RecursionError):  # not what we have written
             lines, self.logged = b"", set()
         remove(self.path)
@@ -237,6 +237,16 @@ class RunLog(Callback):
         """Add what a killed process had finished, but not logged."""
         for finished in getattr(estimator, "rounds_", ()):
             self.on_round(finished)
+        lines = read_log(self.path).splitlines(keepends=True)
+        in_order = sorted(lines, key=place_of)
+        if in_order != lines:
+            write_text(self.path, b"".join(in_order).decode())
+
+
+def place_of(line: bytes) -> tuple[int, int]:
+    """Start and number of a round that was logged."""
+    record = json.loads(line)
+    return int(record["start"]), int(record["round"])
 
 
 # A link in the place of a log is not followed.
