@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,13 @@ import typer
 from typer.core import TyperGroup
 
 from deccs._version import __version__
-from deccs.app.output import Output, errors_as_messages
+from deccs.app.output import (
+    UNEXPECTED,
+    Output,
+    errors_as_messages,
+    flush_stdout,
+    open_standard_streams,
+)
 from deccs.app.plugins import add_plugin_commands
 from deccs.app.request import Argument, Entry, Request
 
@@ -45,7 +52,16 @@ app = typer.Typer(
 
 
 def main() -> None:
-    app(prog_name="deccs")
+    open_standard_streams()
+    try:
+        app(prog_name="deccs")
+    except SystemExit as end:
+        try:
+            flush_stdout()
+        except OSError as error:  # such as a full disk
+            print(f"deccs: stdout cannot be written: {error}.", file=sys.stderr)
+            sys.exit(end.code or UNEXPECTED)
+        raise
 
 
 def command_for(name: str, request: type[Request]) -> Callable[..., None]:

@@ -26,6 +26,7 @@ from deccs.app.output import (
     INTERRUPTED,
     UNEXPECTED,
     Output,
+    give_up,
     prints_to_stderr,
     warnings_as_notes,
 )
@@ -230,12 +231,22 @@ def predict(request: PredictRequest, output: Output) -> None:
         output.note(note)
     answers: Iterable[Answer] = model.answers(table.X) if table.kept.any() else ()
     if out is None:
-        write_labels(LabelsFile(sys.stdout, table, raw_ids=request.raw_ids), answers)
+        print_labels(LabelsFile(sys.stdout, table, raw_ids=request.raw_ids), answers, output)
         return
     with replacing(out) as file:
         text = codecs.getwriter("utf-8")(file)
         write_labels(LabelsFile(text, table, raw_ids=request.raw_ids), answers)
     output.note(f"Wrote {table.kept.sum():,} labels to {out}.")
+
+
+def print_labels(file: LabelsFile, answers: Iterable[Answer], output: Output) -> None:
+    try:
+        write_labels(file, answers)
+        sys.stdout.flush()
+    except OSError as error:
+        give_up(sys.stdout)
+        message = f"Not all labels could be written to stdout: {error}. Give a file with --out."
+        raise output.failure(message, UNEXPECTED) from error
 
 
 def write_labels(file: LabelsFile, answers: Iterable[Answer]) -> None:

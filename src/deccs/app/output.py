@@ -6,10 +6,11 @@ import ctypes
 import json
 import os
 import sys
+import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
-from typing import Any
+from typing import IO, Any, TextIO, cast
 
 import typer
 from rich.console import Console
@@ -18,38 +19,123 @@ UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit codes
 WIDTH = 160  # characters of a line where there is no terminal: rich would break lines at 80
 
 
+class Steady:
+    """A stream that does not fail: after its reader has gone, what is written is lost.
+
+    Messages are not worth a fit.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError):
+            self.stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        try:
+            self.stream.flush()
+        except (OSError, ValueError):
+            give_up(self.stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def give_up(stream: Any) -> None:
+    """Lose what a stream still holds: it would fail again when the process ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def open_standard_streams() -> None:
+    """Give stdin, stdout and stderr a place where they are closed.
+
+    Else the next files that are opened would take their numbers, and what is printed would go there.
+    """
+    for number, name, flags in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, flags, encoding="utf-8", closefd=False))  # noqa: SIM115
+    sys.stderr = cast(TextIO, Steady(sys.stderr))
+
+
+def flush_stdout() -> None:
+    """Write out what was printed; an OSError if it cannot be, but not where the reader has gone."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        give_up(sys.stdout)
+    except OSError:
+        give_up(sys.stdout)
+        raise
+
+
+def printable(text: str) -> str:
+    """A text without control characters: names in files could move the cursor or clear the screen.
+
+    >>> printable("a" + chr(27) + "[2J\\n")
+    'a?[2J\\n'
+    """
+    return "".join(
+        "?" if unicodedata.category(letter) == "Cc" and letter not in "\n\t" else letter
+        for letter in text
+    )
+
+
 class Output:
     """Messages go to stderr, results to stdout: as text, or as one JSON object."""
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json, self.quiet = as_json, quiet
         width = None if sys.stderr.isatty() else WIDTH
-        self.stderr = Console(stderr=True, width=width, emoji=False)  # `:key:` may be in a path
+        steady = cast(IO[str], Steady(sys.stderr))
+        self.stderr = Console(file=steady, width=width, emoji=False)  # `:key:` may be in a path
 
     def note(self, message: str) -> None:
         """Print a message, unless the command is quiet."""
         if not self.quiet:
+            message = printable(message)
             self.stderr.print(message, markup=False, highlight=False, soft_wrap=True)
 
     def result(self, document: Mapping[str, Any], text: Any) -> None:
         """Print a result: the document as JSON if that was asked for, else the text."""
         if self.as_json:
-            print(json.dumps({"status": "ok", **document}, allow_nan=False))
+            print_at_once(json.dumps({"status": "ok", **document}, allow_nan=False))
         elif not self.quiet:
             width = None if sys.stdout.isatty() else WIDTH
             console = Console(soft_wrap=True, width=width, emoji=False)
-            console.print(text, markup=False, highlight=False)
+            with console.capture() as lines:  # rich would end the process if nobody reads it
+                shown = printable(text) if isinstance(text, str) else text
+                console.print(shown, markup=False, highlight=False)
+            print_at_once(lines.get().removesuffix("\n"))
 
     def failure(self, message: str, code: int) -> typer.Exit:
         """Print why the command ends; returns what to raise.
 
         Without rich: it loads code to print, for which there may be no memory left.
         """
-        print(f"deccs: {message}", file=sys.stderr)
+        Steady(sys.stderr).write(f"deccs: {printable(message)}\n")
         if self.as_json:
             status = "interrupted" if code == INTERRUPTED else "error"
-            print(json.dumps({"status": status, "exit_code": code, "message": message}))
+            with suppress(OSError):
+                print_at_once(json.dumps({"status": status, "exit_code": code, "message": message}))
         return typer.Exit(code)
+
+
+def print_at_once(text: str) -> None:
+    """Print on stdout; if nobody reads it any more, that is no error."""
+    try:
+        print(text)
+    except BrokenPipeError:
+        give_up(sys.stdout)
+    flush_stdout()
 
 
 @contextmanager
