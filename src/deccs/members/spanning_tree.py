@@ -10,6 +10,8 @@ from scipy.sparse.csgraph import connected_components
 
 from deccs.labels import canonical
 
+DIGITS_LOST = 1e-8  # a squared distance below this share of the squared lengths keeps 8 digits
+
 
 class SpanningTree(NamedTuple):
     """Edges between all points, the shortest first."""
@@ -44,7 +46,8 @@ def parts_of(edges: np.ndarray, n_points: int) -> np.ndarray:
 def spanning_tree(X: np.ndarray) -> SpanningTree:
     """A minimum spanning tree of all points, the shortest edge first.
 
-    Prim's algorithm: each step is one product, and there is no matrix of all pairs.
+    Prim's algorithm: each step is one product, and there is no matrix of all pairs. The product loses
+    the digits of points that are near for their lengths: their distances are made of differences.
 
     >>> spanning_tree(np.array([[0.0], [1], [10], [12]]))
     SpanningTree(edges=array([[0, 1],
@@ -61,7 +64,9 @@ def spanning_tree(X: np.ndarray) -> SpanningTree:
     for step in range(n - 1):
         outside[newest] = False
         distance[newest] = np.inf
-        to_newest = np.maximum(squares - 2 * (X @ X[newest]) + squares[newest], 0)
+        to_newest = squares - 2 * (X @ X[newest]) + squares[newest]
+        near = np.flatnonzero(to_newest < DIGITS_LOST * (squares + squares[newest]))
+        to_newest[near] = np.square(X[near] - X[newest]).sum(axis=1)
         nearer = outside & (to_newest < distance)
         nearest[nearer], distance[nearer] = newest, to_newest[nearer]
         reached = int(distance.argmin())
