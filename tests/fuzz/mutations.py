@@ -125,7 +125,7 @@ def sealed(document: dict[str, Any], tensors: bytes, reseal: bool = True) -> Fil
         document["checksum"] = "0" * 64
     elif isinstance(document.get("files"), dict) and document["files"]:
         name = str(next(iter(document["files"])))
-    text = json.dumps(document, indent=1).encode("utf-8", "surrogatepass")
+    text = json.dumps(document).encode()
     if reseal:
         text = hashlib.sha256(text).hexdigest().encode().join(text.rsplit(b"0" * 64, 1))
     safe = name if name.startswith("tensors-") and "/" not in name else "tensors-0.safetensors"
@@ -136,7 +136,7 @@ def mutated(victim: Victim, others: list[Victim], rng: np.random.Generator) -> t
     """One changed model, and what was done to it."""
     kind = rng.choice(["bytes", "tree", "arrays", "both", "head"], p=[0.1, 0.4, 0.38, 0.1, 0.02])
     as_zip, reseal = bool(rng.random() < 0.4), bool(rng.random() < 0.9)
-    document = copy.deepcopy(victim.document)
+    document = json.loads(victim.text)
     if kind == "bytes":
         return change_bytes(sealed(document, victim.tensors), as_zip, rng)
     done, tensors = [], victim.tensors
@@ -194,7 +194,7 @@ def change_head(tensors: bytes, rng: np.random.Generator) -> bytes:
     size = struct.unpack("<Q", tensors[:8])[0]
     head = json.loads(tensors[8 : 8 + size])
     change_tree(head, [], rng)
-    text = json.dumps(head).encode("utf-8", "surrogatepass")
+    text = json.dumps(head).encode()
     return struct.pack("<Q", len(text)) + text + tensors[8 + size :]
 
 

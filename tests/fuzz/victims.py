@@ -43,6 +43,7 @@ QUICK = {
 class Victim:
     """A saved model, ready to be changed."""
 
+    text: str  # the document; reading it is faster than copying it
     document: dict[str, Any]
     arrays: dict[str, np.ndarray]
     tensors: bytes
@@ -130,7 +131,7 @@ def saved(model: Any) -> Victim:
     """What the files of a model hold."""
     with tempfile.TemporaryDirectory() as folder:
         model.save(folder)
-        document = json.loads((Path(folder) / "model.json").read_text())
+        text = (Path(folder) / "model.json").read_text()
         (path,) = Path(folder).glob("tensors-*")
         tensors = path.read_bytes()
-    return Victim(document, safetensors.numpy.load(tensors), tensors)
+    return Victim(text, json.loads(text), safetensors.numpy.load(tensors), tensors)

@@ -55,10 +55,12 @@ class Drawn:
     seed: Annotated[int, whole(at_least=0)]
 
     def check_stored(self) -> None:
-        """Raise a ValueError for more rows than can be judged in seconds."""
+        """Raise a ValueError for more rows than can be judged in seconds, for none, or for no seed."""
         n_drawn, n_components = self.points.shape
-        if n_drawn > MOST_DRAWN or n_components > MOST_COMPONENTS:
-            raise ValueError(f"Drawn has {n_drawn} rows of {n_components} columns, too many")
+        if not 1 <= n_drawn <= MOST_DRAWN or not 1 <= n_components <= MOST_COMPONENTS:
+            raise ValueError(f"Drawn has {n_drawn} rows of {n_components} columns")
+        if self.seed >= 2**32:
+            raise ValueError(f"Drawn has the seed {self.seed}, which is too large")
 
 
 def draw(source: RowSource, scaler: Any, labels: np.ndarray, root: int) -> Drawn:
