@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 import signal
+from dataclasses import replace
 
 import pytest
 
@@ -55,6 +56,12 @@ def test_documented_ends_are_accepted(fine):
 def test_other_ends_are_wrong(wrong):
     with pytest.raises(Wrong):
         checks.check_documented(wrong)
+
+
+def test_a_library_may_end_the_process_only_where_memory_is_short():
+    panic = Ended(-6, "", "thread panicked at alloc", 1.0, memory_limited=True)
+    assert panic.by_library and not replace(panic, memory_limited=False).by_library
+    assert not replace(panic, code=1, stderr=TRACEBACK).by_library
 
 
 def write_run(run, label="1"):

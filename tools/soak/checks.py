@@ -8,13 +8,8 @@ from tools.soak.running import Wrong
 
 RESULTS = ("labels.csv", "embedding.npy", "model", "summary.json")
 UNFINISHED = {"checkpoint", "rounds.jsonl"}  # what an interrupted fit may keep
-MEASURED = (
-    "seconds",
-    "seconds_",
-    "peak_memory_mb",
-    "checksum",
-    "file",  # of the data, as seen from the run folder
-)  # differ from run to run; the checksum with them
+# What differs from run to run: times, what depends on them, and the data as seen from the run folder.
+MEASURED = ("seconds", "seconds_", "peak_memory_mb", "checksum", "file")
 BY_SIGNAL = (signal.SIGKILL, signal.SIGTERM)
 
 

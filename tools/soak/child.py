@@ -15,7 +15,14 @@ from pathlib import Path
 
 CALLS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree")
 # Libraries end the process, or wait for ever, where they find no memory for themselves.
-LIBRARIES = ("pyarrow.parquet", "sklearn.mixture", "sklearn.cluster", "scipy.sparse.linalg")
+LIBRARIES = (
+    "torch._dynamo",
+    "pyarrow.parquet",
+    "pyarrow.feather",
+    "sklearn.mixture",
+    "sklearn.cluster",
+    "scipy.sparse.linalg",
+)
 
 
 def main():

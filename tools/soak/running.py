@@ -13,6 +13,8 @@ ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("child.py")
 LIMIT = 180.0  # seconds after which a command hangs
 PAUSE = 0.005
+# What safetensors (Rust), OpenBLAS and C++ say before they end a process that has no memory left.
+LAST_WORDS = ("PanicException", "panicked at", "OpenBLAS error", "terminate called")
 
 
 class Wrong(AssertionError):
@@ -29,6 +31,14 @@ class Ended:
     megabytes: float  # peak memory
     sent: int | None = None  # the signal that was sent to it
     begun: bool = True  # all code was loaded; before that, Python itself answers a Ctrl-C
+
+    memory_limited: bool = False
+
+    @property
+    def by_library(self):
+        """Whether a library in another language has ended the process for want of memory."""
+        told = any(words in self.stderr for words in LAST_WORDS)
+        return self.memory_limited and self.code != 0 and (told or self.code in (-6, -11))
 
     @property
     def message(self):
@@ -57,6 +67,7 @@ class Command:
 
     def __init__(self, words, folder, fault=None, kill=None, below=None):
         self.folder, self.kill, self.began = folder, kill, time.monotonic()
+        self.memory_limited = "memory" in (fault or {}) and "strict" not in fault
         folder.mkdir(parents=True, exist_ok=True)
         self.ready = folder / "ready"
         self.ready.unlink(missing_ok=True)
@@ -109,6 +120,7 @@ class Command:
             usage.ru_maxrss / 1024,
             sent,
             begun=self.ready.exists() or not kill,
+            memory_limited=self.memory_limited,
         )
 
 

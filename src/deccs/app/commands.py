@@ -27,6 +27,7 @@ from deccs.app.output import (
     UNEXPECTED,
     Output,
     give_up,
+    in_words,
     prints_to_stderr,
     warnings_as_notes,
 )
@@ -119,8 +120,8 @@ def fit_into(
             writer.finish(model, summary)
     except KeyboardInterrupt as error:
         raise output.failure(f"Stopped. {what_is_kept(checkpoint)}", INTERRUPTED) from error
-    except OSError as error:  # such as a full disk
-        message = f"{type(error).__name__}: {error}. {what_is_kept(checkpoint)}"
+    except (OSError, MemoryError) as error:  # such as a full disk
+        message = f"{in_words(error).rstrip('.')}. {what_is_kept(checkpoint)}"
         raise output.failure(message, UNEXPECTED) from error
     with report_failures(out, output):
         checkpoint.discard()
