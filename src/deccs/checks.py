@@ -129,6 +129,7 @@ def is_widths(value: Any) -> bool:
     return all(is_whole(width) and width >= 1 for width in widths)
 
 
+MANY_CLUSTERS = 500  # up to here any number can be asked for, and the slow members take part
 AUTO = one_of("auto")
 NONE = Rule("None", lambda value: value is None)
 FLAG = Rule("True or False", lambda value: isinstance(value, bool | np.bool_))
@@ -228,6 +229,12 @@ def check_enough_points(n_clusters: int | None, n_points: int) -> None:
         raise ValueError(
             f"n_clusters={n_clusters} is more than the number of points, n_samples={n_points}. "
             "Ask for fewer."
+        )
+    if n_clusters is not None and n_clusters > max(MANY_CLUSTERS, n_points / 2):
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than half of the number of points, n_samples={n_points}: "
+            f"most clusters would be a single point. Ask for at most {n_points // 2}. To find copies, use "
+            "scikit-learn's AgglomerativeClustering with a distance_threshold."
         )
 
 

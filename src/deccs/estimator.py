@@ -16,7 +16,17 @@ from sklearn.cluster import KMeans
 from deccs import plots
 from deccs.answer import Answer
 from deccs.base import AutoencoderEmbedder, Fit, SoftClusterer
-from deccs.checks import ANY, AUTO, N_CLUSTERS, N_JOBS, NONE, TIMEOUT, settings, whole
+from deccs.checks import (
+    ANY,
+    AUTO,
+    MANY_CLUSTERS,
+    N_CLUSTERS,
+    N_JOBS,
+    NONE,
+    TIMEOUT,
+    settings,
+    whole,
+)
 from deccs.consensus import lwgp
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
@@ -248,7 +258,8 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     def _ensemble(self, n_points: int) -> Ensemble:
         """The members; those of the default ensemble see the views where these help."""
         views = (RAW, MANIFOLD) if self.views == "auto" and self.n_wanted != 1 else ()
-        if self.members is None and not uses_views(n_points, self.n_features_in_):
+        too_many = (self.n_wanted or 1) > MANY_CLUSTERS
+        if self.members is None and (too_many or not uses_views(n_points, self.n_features_in_)):
             views = ()
         return ensemble_for(self.n_wanted, self.members, n_points, views)
 

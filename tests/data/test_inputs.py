@@ -176,3 +176,11 @@ def test_open_files_and_cursors_are_not_read(tmp_path):
         pytest.raises(ValueError, match="got a Cursor"),
     ):
         as_source(BaseEstimator(), database.execute("select 1"), reset=True)
+
+
+def test_a_million_columns_are_refused_with_advice():
+    wide = sp.random(5, 1_000_000, 1e-4, "csr", random_state=0)
+    with pytest.raises(ValueError, match=r"1,000,000 columns.*TruncatedSVD\(100\)"):
+        as_source(BaseEstimator(), wide, reset=True)
+    with pytest.raises(ValueError, match=r"200,000 columns.*PCA\(100\)"):
+        as_source(BaseEstimator(), np.zeros((2, 200_000), np.float32), reset=True)

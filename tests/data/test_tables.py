@@ -659,7 +659,7 @@ def test_large_images_are_refused_before_they_are_decoded(tmp_path):
 
     Image.new("1", (9_000, 9_000)).save(tmp_path / "0.png")
     tracemalloc.start()
-    refused(tmp_path, "9000 x 9000", "262,144 pixels", "smaller")
+    refused(tmp_path, "9000 x 9000", "131,072 pixels", "smaller")
     assert tracemalloc.get_traced_memory()[1] < 10e6
     tracemalloc.stop()
 
@@ -668,9 +668,9 @@ def test_images_beyond_the_limit_of_pillow_are_refused_without_its_warning(tmp_p
     from PIL import Image
 
     Image.new("1", (10_000, 10_000)).save(tmp_path / "0.png")
-    refused(tmp_path, "10000 x 10000", "262,144 pixels")
+    refused(tmp_path, "10000 x 10000", "131,072 pixels")
     Image.new("1", (20_000, 10_000)).save(tmp_path / "0.png")
-    refused(tmp_path, "262,144 pixels")
+    refused(tmp_path, "131,072 pixels")
     assert not recwarn.list
 
 

@@ -34,7 +34,7 @@ from deccs.members.agreement import average_agreement, pairwise_agreement
 from deccs.members.asking import Jobs
 from deccs.members.carry import NearestInSample
 from deccs.members.checks import members_for
-from deccs.members.default import DEFAULT_MEMBERS, Member
+from deccs.members.default import Member, default_names
 from deccs.members.running import cluster
 from deccs.seeds import generator_for, seed_for
 from deccs.storage import reals, wholes
@@ -213,7 +213,7 @@ class ConsensusClustering(Clusterer):
     def _member_weights(self) -> np.ndarray:
         """(n_members,) of the members that took part."""
         names = (
-            DEFAULT_MEMBERS
+            default_names(self.n_wanted)
             if self.members is None
             else [name if isinstance(name, str) else name[0] for name in self.members]
         )

@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from deccs.data.source import ArrayRows, RowSource, source_of
 
 ARRAY_LIKE = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__")
+MOST_COLUMNS = 2**17  # 131,072: a network of them has 67 million weights
 WHAT_X_IS = (
     "an array, a data frame, a sparse matrix, a tensor, a list of rows, or an object that reads rows "
     "(shape, dtype, read)"
@@ -42,7 +43,20 @@ def as_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
             dtype="numeric",
             ensure_min_samples=least,
         )
+    if reset:
+        check_width(table.shape[1], sp.issparse(table))
     return source_of(table, image_shape)
+
+
+def check_width(n_features: int, is_sparse: bool = False) -> None:
+    """Raise a ValueError for more columns than a fit can take in memory and minutes."""
+    if n_features > MOST_COLUMNS:
+        how = "TruncatedSVD(100)" if is_sparse else "PCA(100)"
+        raise ValueError(
+            f"X has {n_features:,} columns, and at most {MOST_COLUMNS:,} can be clustered as they are. "
+            f"Reduce them first: make_pipeline({how}, model) of scikit-learn, or keep the columns that "
+            "vary most."
+        )
 
 
 def check_is_table(X: Any) -> None:
@@ -71,6 +85,7 @@ def checked_source(estimator: Any, source: RowSource, *, reset: bool) -> RowSour
             f"but at least {least} row(s) and 1 column are needed."
         )
     if reset:
+        check_width(n_features)
         estimator.n_features_in_ = n_features
         if hasattr(estimator, "feature_names_in_"):  # of an earlier fit
             del estimator.feature_names_in_

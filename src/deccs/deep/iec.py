@@ -16,6 +16,8 @@ from deccs.consensus.partitions import DistinctRows
 from deccs.deep.base_partitions import EnsembleEmbedding
 from deccs.storage import reals
 
+MOST_COLUMNS = 20_000  # clusters of all partitions: a matrix of their pairs has 3.2 GB
+
 
 def with_constant(overlaps: np.ndarray, n_points: int) -> np.ndarray:
     """Scatter of the memberships and a constant one: (D, D) points shared -> (D + 1, D + 1).
@@ -132,6 +134,16 @@ class IEC(EnsembleEmbedding, method="IEC"):
 
     noise: Annotated[float, share()] = 0.2
     n_layers: Annotated[int, whole(at_least=1)] = 5
+
+    def _check(self, n_points: int) -> None:
+        super()._check(n_points)
+        n_columns = self.n_partitions * 1.5 * self.n_wanted
+        if n_columns > MOST_COLUMNS:
+            raise ValueError(
+                f"n_clusters={self.n_wanted} and n_partitions={self.n_partitions} make about "
+                f"{n_columns:,.0f} clusters in all, and IEC holds a matrix of all their pairs: at most "
+                f"{MOST_COLUMNS:,}. Set n_partitions to at most {MOST_COLUMNS // (2 * self.n_wanted)}."
+            )
 
     def _most_clusters(self, n_points: int) -> int:
         return 2 * self.n_wanted

@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.cluster import HDBSCAN, Birch, BisectingKMeans, KMeans
 from sklearn.mixture import GaussianMixture
 
+from deccs.checks import MANY_CLUSTERS
 from deccs.members.agglomerative import Agglomerative
 from deccs.members.genie import Genie
 from deccs.members.spectral import NeighborSpectral
@@ -18,6 +19,8 @@ MakeMember = Callable[[int], Any]  # from the number of clusters
 
 MEMBERS: dict[str, MakeMember] = {}  # by name, filled by the functions below
 DEFAULT_MEMBERS = ("kmeans", "spectral", "agglomerative", "mixture")
+# Of more than MANY_CLUSTERS: spectral clustering and mixtures would take minutes to hours.
+FAST_MEMBERS = ("kmeans", "agglomerative", "bisecting")
 VIEW_MEMBERS = (*DEFAULT_MEMBERS, "genie")  # on the raw data and on its manifold
 
 
@@ -35,8 +38,25 @@ def member(name: str) -> Callable[[MakeMember], MakeMember]:
 
 
 def default_members(n_clusters: int) -> list[Member]:
-    """The paper's heterogeneous ensemble: k-means, spectral, agglomerative, Gaussian mixture."""
-    return [(name, MEMBERS[name](n_clusters)) for name in DEFAULT_MEMBERS]
+    """The paper's heterogeneous ensemble: k-means, spectral, agglomerative, Gaussian mixture.
+
+    For more than 500 clusters those whose time does not explode: k-means, agglomerative, bisecting.
+    """
+    return [(name, MEMBERS[name](n_clusters)) for name in default_names(n_clusters)]
+
+
+def default_names(n_clusters: int) -> tuple[str, ...]:
+    """The names of the default members."""
+    return DEFAULT_MEMBERS if n_clusters <= MANY_CLUSTERS else FAST_MEMBERS
+
+
+def starts_for(n_clusters: int, n_init: int) -> int:
+    """How often to start k-means: ``n_init`` times up to 100 clusters, then fewer and fewer.
+
+    >>> starts_for(10, 30), starts_for(200, 30), starts_for(5_000, 10)
+    (30, 15, 1)
+    """
+    return max(1, min(n_init, 100 * n_init // n_clusters))
 
 
 def default_view_members(n_clusters: int, views: Sequence[str]) -> list[ViewMember]:
@@ -50,7 +70,7 @@ def default_view_members(n_clusters: int, views: Sequence[str]) -> list[ViewMemb
 
 @member("kmeans")
 def kmeans(n_clusters: int) -> KMeans:
-    return KMeans(n_clusters, n_init=10)
+    return KMeans(n_clusters, n_init=starts_for(n_clusters, 10))
 
 
 @member("spectral")

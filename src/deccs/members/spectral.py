@@ -84,7 +84,8 @@ class NeighborSpectral(ClusterMixin, Parameters):
 
     def _clustered(self, vectors: np.ndarray, copies: np.ndarray) -> np.ndarray:
         """(n_points, n_components) -> (n_points,); 30 starts cost a tenth of finding the neighbors."""
-        kmeans = KMeans(self.n_clusters, n_init=30, random_state=self.random_state)
+        n_init = max(1, min(30, 3_000 // self.n_clusters))  # but not for hundreds of clusters
+        kmeans = KMeans(self.n_clusters, n_init=n_init, random_state=self.random_state)
         weights = copies if copies.max() > 1 else None
         return kmeans.fit_predict(of_length_one(vectors), sample_weight=weights)
 

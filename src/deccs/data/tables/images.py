@@ -14,7 +14,7 @@ from deccs.data.tables.readers import FOLDER, reader
 IMAGE_ENDINGS = frozenset(
     (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 )
-MAX_PIXELS = 2**18  # of an image, 512 x 512: every pixel is a column
+MAX_PIXELS = 2**17  # of an image, 131,072: every pixel is a column, and no fit takes more
 # More than 256 shades of gray: Pillow's conversion would cut them off at 255.
 DEEP_MODES = ("I", "F", "I;16", "I;16B", "I;16L")
 
@@ -101,7 +101,7 @@ def check_size(path: Path, width: int, height: int) -> None:
 def too_large(path: Path, why: str) -> TableError:
     return TableError(
         f"{path} is too large: {why}. Every pixel is a column, and an image may have at most "
-        f"{MAX_PIXELS:,} pixels, such as 512 x 512. Make the images smaller; 32 x 32 is often enough."
+        f"{MAX_PIXELS:,} pixels, such as 360 x 360. Make the images smaller; 32 x 32 is often enough."
     )
 
 
