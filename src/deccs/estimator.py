@@ -82,7 +82,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         single cluster; "3-20" or ``range(3, 21)`` limit the search. None takes the number most
         members have; it needs ``members``.
     members : list of (name, clusterer) pairs or (name, clusterer, view) triples, default=None
-        A member is any object with ``fit_predict`` (any number of clusters, noise label -1 allowed),
+        A member is any object with ``fit_predict`` (any number of clusters; -1 or NaN is no label),
         or an array of existing labels; a name alone, such as "hdbscan", is one of those that
         ``deccs info`` lists. It clusters the embedding in every round, or once the view
         "raw" (the scaled data, 50 principal components at most) or "manifold" (a manifold embedding

@@ -17,6 +17,7 @@ from deccs.members.asking import Jobs, MemberWarning, ask_all
 from deccs.members.processes import Died, NotSent, OutOfTime, in_processes
 
 ROWS = np.arange(40)
+posix = pytest.mark.skipif(os.name != "posix", reason="Windows has other exit codes")
 X = np.where(ROWS < 20, 0.0, 5.0)[:, None] + np.random.default_rng(0).normal(size=(40, 2))
 
 
@@ -55,6 +56,7 @@ def ask(jobs, *what, **members):
     )
 
 
+@posix
 def test_calls_in_processes_have_the_results_of_calls():
     assert in_processes(divmod, [(7, 2), (9, 3), (1, 1)], n_workers=2) == [(3, 1), (3, 0), (1, 0)]
     (pid,) = in_processes(os.getpid, [()], n_workers=1)
@@ -63,6 +65,7 @@ def test_calls_in_processes_have_the_results_of_calls():
     assert in_processes(divmod, [(7, 2)], n_workers=1) == [(3, 1)]
 
 
+@posix
 def test_one_call_that_fails_takes_no_other_with_it():
     crash, hang = "__import__('ctypes').string_at(0)", "__import__('time').sleep(600)"
     calls = [(crash,), (hang,), (threading.Lock(),), ("6 * 7",)]
@@ -73,6 +76,7 @@ def test_one_call_that_fails_takes_no_other_with_it():
     assert result == 42
 
 
+@posix
 @pytest.mark.slow
 def test_a_member_that_hangs_is_stopped_and_the_others_go_on():
     answers = ask(Jobs(timeout=1.0), "good", "hang", "crash", "exit")
@@ -96,6 +100,7 @@ def test_a_worker_of_joblib_need_not_know_a_member():
     assert_array_equal(answers["mine"][0], answers["good"][0])
 
 
+@posix
 @pytest.mark.slow
 def test_a_worker_of_joblib_that_dies_costs_its_member_alone():
     answers = ask(Jobs(n_jobs=2), "good", "crash", "fine")
