@@ -265,6 +265,8 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
             raise ValueError(f"n_features_in_ must be at most {MOST_FEATURES:,}")
         if hasattr(self, "count_"):
             self.count_.check(len(self.labels_))
+            if not hasattr(self, "n_clusters_"):
+                raise ValueError("n_clusters_ is missing beside count_")
             if self._sample_places.max(initial=0) >= len(self.count_.sample):
                 raise ValueError("_sample_places names rows that are not in the sample")
 

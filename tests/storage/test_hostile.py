@@ -148,6 +148,13 @@ def test_parameters_that_no_fit_would_take_are_refused(name, value, message, blo
         load(tmp_path / "m")
 
 
+def test_what_belongs_together_is_not_left_out(blobs, tmp_path):
+    deep.DEC("2-4", n_steps=2, **SHORT).fit(blobs.X).save(tmp_path / "m")
+    forge(tmp_path / "m", lambda document: document["learned"].pop("n_clusters_"))
+    with pytest.raises(ModelFileError, match="n_clusters_ is missing"):
+        load(tmp_path / "m")
+
+
 def test_an_index_out_of_range_is_refused_although_few_rows_find_it(blobs, tmp_path):
     model = DECCS(3, **SHORT).fit(blobs.X)
     assert model.seen_ is not None
@@ -193,7 +200,7 @@ def test_a_cluster_number_cannot_ask_for_gigabytes(panel, blobs, tmp_path):
     partitions[0, 0] = 34_640
     save_with(panel, tmp_path / "m.zip", base_partitions_=partitions)
     assert (tmp_path / "m.zip").stat().st_size < 40_000
-    with pytest.raises(ModelFileError, match="at most 2,048 clusters"):
+    with pytest.raises(ModelFileError, match="too many clusters: up to 34,641"):
         load(tmp_path / "m.zip")
 
 
@@ -376,6 +383,16 @@ def test_texts_in_place_of_objects_are_clean(small, blobs, tmp_path):
     model = load(tmp_path / "m")
     assert "\x1b" not in repr(model.random_state) and len(repr(model.random_state)) < 1_200
     assert "\x1b" not in "".join(model.member_names_)
+
+
+def test_names_of_columns_are_printed_without_control_characters(blobs, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    rows = pandas.DataFrame(blobs.X, columns=["a", "b", "c", "d"])
+    consensus.RandomProjectionFCM(3, n_projections=2, random_state=0).fit(rows).save(tmp_path / "m")
+    forge(tmp_path / "m", put([EVIL, "b", "c", "d"], "feature_names"))
+    with pytest.raises(ValueError, match="feature names should match") as caught:
+        load(tmp_path / "m").predict(rows)
+    assert "curl" in str(caught.value) and "\x1b" not in str(caught.value)
 
 
 # What honest files need

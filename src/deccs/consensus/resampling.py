@@ -491,7 +491,7 @@ class ConsensusMatrix(Clusterer):
             raise ValueError(f"_core must have 1 to {MOST_LINKED:,} rows, in order")
         if (
             len(self._indices) != len(self.k_range_)
-            or self.partitions_.max(initial=0) >= MOST_SHOWN
+            or self.partitions_.max(initial=0) >= MOST_LINKED
         ):
             raise ValueError("partitions_ has too many clusters, or a k without its index")
         # What the fit has found, so that no answer has to find it again.

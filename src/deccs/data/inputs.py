@@ -11,6 +11,7 @@ import torch
 from sklearn.utils.validation import validate_data
 
 from deccs.data.source import ArrayRows, RowSource, source_of
+from deccs.storage.values import LONGEST_MESSAGE, printable
 
 ARRAY_LIKE = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__")
 MOST_COLUMNS = 2**17  # 131,072: a network of them has 67 million weights
@@ -34,15 +35,20 @@ def as_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
         image_shape = (int(X.shape[1]), int(X.shape[2])) if X.ndim == 3 else None
         X = X.reshape(len(X), -1)
     least = 2 if reset else 1
-    with np.errstate(invalid="ignore"):  # it adds up all values, and those of 1e308 are too large
-        table = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype="numeric",
-            ensure_min_samples=least,
-        )
+    try:
+        # It adds up all values, and those of 1e308 are too large.
+        with np.errstate(invalid="ignore"):
+            table = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype="numeric",
+                ensure_min_samples=least,
+            )
+    except ValueError as error:  # its message may have names of columns, from any file
+        error.args = (printable(error, LONGEST_MESSAGE),)
+        raise
     if reset:
         check_width(table.shape[1], sp.issparse(table))
     return source_of(table, image_shape)
