@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("resource", reason="limits and signals as on Linux")
 
 from tools.soak import __main__ as soak
-from tools.soak import acts, checks
+from tools.soak import acts, checks, stage
 from tools.soak.fits import Fit, Reference, rows, write_table
 from tools.soak.running import Ended, Kill, Wrong
 
@@ -110,19 +110,19 @@ def test_the_seed_fixes_the_acts_and_tables(tmp_path):
 
 
 def test_a_fit_is_killed_and_goes_on_and_a_tampered_run_is_noticed(tmp_path, monkeypatch):
-    monkeypatch.setattr(acts, "draw_fit", lambda rng: QUICKEST)
+    monkeypatch.setattr(stage, "draw_fit", lambda rng: QUICKEST)
     kill = Kill(signal.SIGKILL, call=8)
     monkeypatch.setattr(acts, "draw_kill", lambda rng, reference: kill)
-    monkeypatch.setattr(acts.Scene, "old_run", lambda scene, fit: None)
-    stage = acts.Stage(tmp_path / "soak")
-    record = soak.run_act(stage, 0, "killed_fit", random.Random(2))  # one kill
+    monkeypatch.setattr(stage.Scene, "old_run", lambda scene, fit, run: None)
+    shared = stage.Stage(tmp_path / "soak")
+    record = soak.run_act(shared, 0, "killed_fit", random.Random(2))  # one kill
     assert record["outcome"] == "went on, same bits", record
     assert record["codes"][0] == -signal.SIGKILL and record["codes"][-1] == 0
 
-    reference = stage.reference(QUICKEST)
+    reference = shared.reference(QUICKEST)
     labels = reference.run / "labels.csv"
     labels.write_text(labels.read_text().replace("k0,", "k0,1"))
-    summary = soak.summarize(stage, [record], soak.read_options(["--seed", "3"]))
+    summary = soak.summarize(shared, [record], soak.read_options(["--seed", "3"]))
     assert summary["lost"] == [str(QUICKEST)] and not summary["good"]
 
 

@@ -11,17 +11,16 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tools.soak.acts import ACTS, Scene, Stage, draw_kind
+from tools.soak.acts import ACTS, draw_kind
 from tools.soak.checks import bits_of
 from tools.soak.disks import Skipped
 from tools.soak.running import Wrong
+from tools.soak.stage import Scene, Stage
 
 from deccs_paper.records import made_with
 
-SHARE, MEGABYTES = (
-    0.05,
-    20.0,
-)  # what the memory of the Python process may grow by, the larger of both
+# What the memory of the Python process may grow by, the larger of both.
+SHARE, MEGABYTES = 0.05, 20.0
 WORDS = 300  # of a message in the record
 
 
