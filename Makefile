@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 export DECCS_DATA ?= $(abspath $(wildcard ../shared/data))
 
-.PHONY: run test test-slow fuzz soak lint format docs dist bench bench-consensus clean
+.PHONY: run test test-slow fuzz fuzz-runs soak lint format docs dist bench bench-consensus clean
 
 run: $(STAMP)
 	DECCS_DATA= $(BIN)/deccs demo --out out
@@ -23,6 +23,12 @@ SEED ?= 0
 COUNT ?= 100000
 fuzz: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz.models --count $(COUNT) --seed $(SEED) --out results/fuzz.jsonl
+
+# A kill at every file-system call, and thousands of changed run folders and checkpoints; about half an hour.
+fuzz-runs: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz.crash_points
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz.run_folders --n 5000 --seed $(SEED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz.checkpoints --n 3000 --seed $(SEED)
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check

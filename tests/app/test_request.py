@@ -1,5 +1,6 @@
 """Options: declared once, and everything else follows."""
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -148,3 +149,19 @@ def test_requests_hold_plain_types():
         assert [field.name for field in fields(request_type)] == list(request_type.entries())
     out: Any = PredictRequest.entries()["out"]
     assert out.optional and out.kind is Path and out.label == "--out"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes")
+def test_pipes_devices_and_huge_files_are_no_config(tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "zero.toml").symlink_to("/dev/zero")
+    (tmp_path / "folder.toml").mkdir()
+    with (tmp_path / "huge.toml").open("wb") as file:
+        file.truncate(2**40)
+    for name in ("pipe", "zero", "folder", "huge"):
+        path = tmp_path / f"{name}.toml"
+        with pytest.raises(RequestError, match="not a plain file"):
+            FitRequest.read({"file": Path("x.csv"), "config": path})
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    with pytest.raises(RequestError, match="cannot be read"):
+        FitRequest.read({"file": Path("x.csv"), "config": tmp_path / "deep.json"})

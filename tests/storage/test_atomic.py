@@ -2,6 +2,7 @@ import os
 
 import pytest
 
+from deccs.storage import atomic
 from deccs.storage.atomic import LEFTOVER, replacing, write_text
 
 
@@ -53,3 +54,16 @@ def test_bytes_are_on_the_disk_before_the_name_changes(tmp_path, monkeypatch):
         )
     write_text(tmp_path / "a.txt", "new")
     assert done == ["fsync", "replace", "fsync"]  # the file, its name, the folder
+
+
+def test_a_link_in_the_place_of_a_draft_is_not_followed(tmp_path, monkeypatch):
+    other = tmp_path / "other.txt"
+    other.write_text("kept")
+    monkeypatch.setattr(atomic.secrets, "token_hex", lambda n_bytes: "0" * 2 * n_bytes)
+    (tmp_path / f".deccs-{'0' * 16}.tmp").symlink_to(other)
+    with pytest.raises(FileExistsError):
+        write_text(tmp_path / "a.txt", "new")
+    assert other.read_text() == "kept" and not (tmp_path / "a.txt").exists()
+    (tmp_path / "a.txt").symlink_to(other)  # a link in the place of the file itself is replaced
+    write_text(tmp_path / "a.txt", "new")
+    assert other.read_text() == "kept" and (tmp_path / "a.txt").read_text() == "new"

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
+MOST_CONFIG = 2**24  # bytes
 LEAST_LIKENESS = 0.6  # of a name that a typo may have meant
 
 
@@ -167,10 +168,14 @@ def setting_in(text: str) -> tuple[str, Any]:
 
 def read_config(request: type[Request], path: Path) -> dict[str, Any]:
     """The options in a TOML or JSON file, by the names of the fields."""
+    if path.exists() and (not path.is_file() or path.stat().st_size > MOST_CONFIG):
+        raise RequestError(  # reading a pipe or a device may never end
+            f"--config {path} is not a plain file of at most {MOST_CONFIG:,} bytes. Give a file."
+        )
     try:
         text = path.read_text(encoding="utf-8")
         options = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RequestError(
             f"The config file {path} cannot be read: {error}. It must be TOML, or JSON if its name "
             "ends with .json."
