@@ -68,6 +68,9 @@ def save(
 def load(path: str | PathLike[str], *, kind: type | None = None, network: Any = None) -> Any:
     """The estimator that :func:`save` has written. Nothing of the file is executed or imported.
 
+    A file is checked as a whole: it raises a ModelFileError, or everything the model can say works. What
+    belongs to a session (``callbacks``, ``checkpoint``, ``n_jobs``) is not taken from it.
+
     ``kind`` is the class it should be. ``network=(encoder, decoder)`` are modules of your own, built as for the
     fit, which get the weights of the file; they are copied. Members come back as their text alone: prediction
     does not need them.
@@ -112,7 +115,7 @@ def restored(cls: type[Any], document: Mapping[str, Any], reader: Reader) -> Any
             not name.isidentifier()
             or name.startswith("__")
             or name in model.get_params(deep=False)
-            or (hasattr(cls, name) or is_ours) > (name in hints)
+            or (name not in hints and (is_ours or hasattr(cls, name)))
         ):
             raise ModelFileError(f"{name!r:.60} is nothing that a {cls.__name__} learns")
         setattr(model, name, reader.value(tree))
