@@ -33,6 +33,12 @@ def test_nmi_and_ari_equal_scikit_learn():
     assert ari([0, 0, 1, 1], [0, 1, 0, 1]) == -0.5  # by hand: (0 - 2/3) / (2 - 2/3)
 
 
+def test_nmi_is_at_most_1():
+    labels = np.repeat([0, 1], [2, 28])
+    assert normalized_mutual_info_score(labels, 1 - labels) >= 1  # above it, in some versions
+    assert nmi(labels, 1 - labels) == 1
+
+
 def test_scores_do_not_see_names():
     truth, labels = np.random.default_rng(0).integers(0, 4, (2, 100))
     assert against_truth(truth, 3 - labels) == pytest.approx(against_truth(truth, labels))

@@ -29,8 +29,8 @@ __all__ = [
 
 
 def nmi(truth: ArrayLike, labels: ArrayLike) -> float:
-    """Normalized mutual information, arithmetic mean."""
-    return float(normalized_mutual_info_score(truth, labels))
+    """Normalized mutual information, arithmetic mean; never above 1 by rounding."""
+    return min(1.0, float(normalized_mutual_info_score(truth, labels)))
 
 
 def ari(truth: ArrayLike, labels: ArrayLike) -> float:
