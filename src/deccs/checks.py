@@ -220,7 +220,7 @@ def check_parameters(owner: Any, place: str = "") -> None:
 def check_value(name: str, value: Any, rule: Rule) -> None:
     """Raise a ValueError for a value that the rule does not allow; for functions, which have no fields."""
     if not rule.allows(value):
-        raise ValueError(f"{name} must be {rule.words}, got {value!r}.")
+        raise ValueError(f"{name} must be {rule.words}, got {value!r:.300}.")
 
 
 def check_enough_points(n_clusters: int | None, n_points: int) -> None:

@@ -44,6 +44,7 @@ def test_every_source_is_either_made_or_fetched():
         assert (source.generate is None) == (source.parse is not None) == bool(source.files)
         # What comes over the network is checked: by its file, by its content, or both.
         assert source.content or all(file.checksum for file in source.files)
+        assert all(file.url.startswith("https://") for file in source.files)
 
 
 def test_synth_is_generated_without_network(cache):

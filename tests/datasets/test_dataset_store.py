@@ -86,6 +86,13 @@ def test_truncated_body(web, pendigits, cache):
     assert_nothing_usable(cache)
 
 
+def test_neither_https_nor_a_sha256_is_refused_before_the_download(web, pendigits, cache):
+    for checksum in (None, "md5:" + "0" * 32):
+        pendigits(files=(RemoteFile(web.url("pendigits.zip"), checksum),), content=None)
+        assert "no https, and no sha256" in fail_to_load()
+    assert_nothing_usable(cache)
+
+
 def test_truncated_body_of_a_file_without_a_published_checksum(web, pendigits, cache):
     pendigits(files=(RemoteFile(web.url("pendigits.zip"), None),))
     web.pages["pendigits.zip"] = web.pages["pendigits.zip"][:-50]

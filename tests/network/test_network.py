@@ -68,7 +68,7 @@ def test_a_row_alone_has_the_exact_embedding_it_has_among_many():
         np.testing.assert_allclose(alone[0], many[row], rtol=1e-12)
 
 
-@pytest.mark.parametrize("device", ["abacus", "cuda:99", ""])
+@pytest.mark.parametrize("device", ["abacus", "cuda:99", "", "meta"])
 def test_a_device_that_is_not_there_is_named(device):
     with pytest.raises(ValueError, match=f"one that torch has here, got '{device}'"):
         pick_device(device)

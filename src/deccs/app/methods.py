@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deccs import DECCS
-from deccs.app.request import FitRequest, Option, RequestError, check_known, did_you_mean
+from deccs.app.request import FitRequest, Option, RequestError, check_known, did_you_mean, shown
 from deccs.base import Clusterer
 from deccs.checks import check_bounds, check_parameters, k_bounds
 from deccs.consensus import ConsensusClustering
@@ -36,7 +36,7 @@ def estimator_for(request: FitRequest) -> Clusterer:
             dotted = [name.replace("__", ".") for name in names]
             setting = setting.replace("__", ".")
             raise RequestError(
-                f"{type(model).__name__} has no setting {setting!r}."
+                f"{type(model).__name__} has no setting {shown(setting)}."
                 f"{did_you_mean(setting, dotted)} It has {', '.join(dotted)}."
             )
     model.set_params(**settings)
@@ -58,6 +58,12 @@ def flattened(settings: Mapping[str, Any], names: Sequence[str], above: str = ""
         has_inner = any(other.startswith(f"{name}__") for other in names)
         if isinstance(value, Mapping) and has_inner:
             flat |= flattened(value, names, f"{name}__")
+        elif has_inner and value is not None:
+            example = next(other for other in names if other.startswith(f"{name}__"))
+            raise RequestError(
+                f"The setting {name.replace('__', '.')} must be a table of settings, such as "
+                f"{example.replace('__', '.')}, got {shown(value)}."
+            )
         else:
             flat[name] = value
     return flat
@@ -98,7 +104,7 @@ def number_or_range(clusters: str) -> int | str:
         return int(text)
     if k_bounds(text) is None:
         raise RequestError(
-            f"--clusters must be a whole number, a range such as 3-20, or auto; got {clusters!r}."
+            f"--clusters must be a whole number, a range such as 3-20, or auto; got {shown(clusters)}."
         )
     try:
         check_bounds(text, sys.maxsize)  # whether there are enough rows shows later

@@ -22,6 +22,7 @@ from types import UnionType
 from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 MOST_CONFIG = 2**24  # bytes
+MOST_SHOWN = 200  # characters of a value in a message
 LEAST_LIKENESS = 0.6  # of a name that a typo may have meant
 
 
@@ -116,7 +117,7 @@ class Request:
             choices = words.choices if isinstance(words, Option) else ()
             if choices and value not in choices:
                 raise RequestError(
-                    f"{entries[name].label} must be one of {', '.join(choices)}, got {value!r}."
+                    f"{entries[name].label} must be one of {', '.join(choices)}, got {shown(value)}."
                 )
         return cls(**settled)
 
@@ -175,7 +176,7 @@ def read_config(request: type[Request], path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         options = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # the last for endless brackets
         raise RequestError(
             f"The config file {path} cannot be read: {error}. It must be TOML, or JSON if its name "
             "ends with .json."
@@ -194,9 +195,9 @@ def read_config(request: type[Request], path: Path) -> dict[str, Any]:
             number = "a whole number or " if isinstance(words, Option) and words.numbers else ""
             raise RequestError(
                 f"The config file {path}: {name} must be {number}{KINDS[entries[name].kind]}, "
-                f"got {value!r}."
+                f"got {shown(value)}."
             )
-        if entries[name].kind is tuple:
+        if entries[name].kind is tuple and value is not None:
             options[name] = split_names(value) if isinstance(value, str) else tuple(value)
     return options
 
@@ -210,6 +211,16 @@ KINDS = {
     tuple: "a list of names",
     Mapping: "a table of names and values",
 }
+
+
+def shown(value: Any) -> str:
+    """A value as Python writes it, cut where it is long.
+
+    >>> shown([1, "a"]), shown("x" * 1000)[-4:]
+    ("[1, 'a']", 'xxx…')
+    """
+    text = repr(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
 def fits(item: Entry, value: Any) -> bool:
@@ -233,7 +244,7 @@ def check_known(names: Iterable[str], known: Iterable[str], where: str, what: st
     for name in names:
         if name not in known:
             raise RequestError(
-                f"{where}: there is no {what} {name!r}.{did_you_mean(name, known)} "
+                f"{where}: there is no {what} {shown(name)}.{did_you_mean(name, known)} "
                 f"Choose from {', '.join(known)}."
             )
 

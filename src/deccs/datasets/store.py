@@ -116,6 +116,7 @@ def file_sha256(path: Path) -> str:
 
 
 def _fetch(name: str, source: DatasetSource, file: RemoteFile, folder: Path) -> Path:
+    _check_protected(name, source, file)
     try:
         path = pooch.retrieve(
             file.url,
@@ -132,6 +133,16 @@ def _fetch(name: str, source: DatasetSource, file: RemoteFile, folder: Path) -> 
     except ValueError as error:  # pooch: the checksum is wrong
         raise _mismatch(name, source, f"{file.url} should have {file.checksum}; {error}") from error
     return Path(path)
+
+
+def _check_protected(name: str, source: DatasetSource, file: RemoteFile) -> None:
+    """Refuse a file that others could change on its way: neither https nor a sha256 to compare with."""
+    is_pinned = source.content or (file.checksum or "").startswith("sha256:")
+    if urlsplit(file.url).scheme != "https" and not is_pinned:
+        raise DatasetError(
+            f"Data set {name!r} is not downloaded from {file.url}: it has no https, and no sha256 is known "
+            f"to check it by. {_by_hand(name, source)}"
+        )
 
 
 def _decode(name: str, source: DatasetSource, paths: list[Path]) -> Arrays:

@@ -18,8 +18,8 @@ def pick_device(device: str) -> str:
             return "cuda"
         return "mps" if torch.backends.mps.is_available() else "cpu"
     try:
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError, TypeError) as error:
+        torch.zeros(1, device=device).item()  # which the device "meta" does not have
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
         raise ValueError(
             f"device must be 'auto' or one that torch has here, got {device!r}: {error}"
         ) from error
