@@ -19,6 +19,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 
+TOO_LARGE = 2**63  # a whole number that no step, row or seed needs, and that overflows elsewhere
+
+
 @dataclass(frozen=True)
 class Rule:
     """Which values a parameter may have, and the words for them."""
@@ -36,14 +39,19 @@ class Rule:
 
 
 def is_whole(value: object) -> bool:
-    """Whether this is a whole number; True and False are not."""
-    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    """Whether this is a whole number that machines can count to; True and False are not."""
+    return (
+        isinstance(value, Integral)
+        and not isinstance(value, bool | np.bool_)
+        and abs(int(value)) < TOO_LARGE
+    )
 
 
 def is_number(value: object) -> bool:
     """Whether this is a number; NaN, infinity, True and False are not."""
-    is_real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    return bool(is_real and -math.inf < value < math.inf)  # type: ignore[operator]
+    if isinstance(value, Integral):
+        return is_whole(value)
+    return isinstance(value, Real) and math.isfinite(value)
 
 
 def whole(at_least: int) -> Rule:

@@ -187,6 +187,20 @@ def test_a_search_passes_over_rates_that_never_work(rows):
         search_pretraining(rows, Network(), short(grid={"learning_rate": [1e38]}), 0)
 
 
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [
+        ({"learning_rate": 1}, "must have a list for learning_rate, got 1"),
+        ({"learning_rate": []}, "must have a list for learning_rate"),
+        ({"batch_size": [32, None]}, "batch_size must be a whole number of at least 1, got None"),
+        ({"layers": [["a"]]}, "layers must be"),
+    ],
+)
+def test_values_of_a_grid_are_checked(rows, grid, words):
+    with pytest.raises(ValueError, match=f"pretraining.grid.*{words}"):
+        search_pretraining(rows, Network(), short(grid=grid), 0)
+
+
 def test_search_picks_the_least_held_out_error(rows):
     grid = {"learning_rate": [1e-6, 1e-2], "layers": [(8, 1), (8, 3)]}
     choice, errors = search_pretraining(rows, Network(), short(grid=grid), 0)

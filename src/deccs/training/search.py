@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from deccs.checks import check_parameters
 from deccs.data.rows import Rows
 from deccs.events import NOBODY, Listeners
 from deccs.network.autoencoder import Autoencoder, TrainingError
@@ -60,12 +61,17 @@ def search_pretraining(
             f"pretraining.grid has names that are no settings: {', '.join(unknown)}. "
             f"It may have {', '.join(sorted(known))}."
         )
+    for name, values in grid.items():
+        if not isinstance(values, list | tuple) or not values:
+            raise ValueError(f"pretraining.grid must have a list for {name}, got {values!r:.200}.")
     _, held_out = hold_out(len(rows), settings.held_out, generator_for(root, "held out"))
     errors: list[tuple[Choice, float]] = []
     failure: TrainingError | None = None
     for number, values in enumerate(product(*grid.values())):
         choice = dict(zip(grid, values, strict=True))
         chosen_network, chosen = with_choice(network, settings, choice)
+        check_parameters(chosen_network, "pretraining.grid: ")
+        check_parameters(chosen, "pretraining.grid: ")
         autoencoder = initial_autoencoder(rows, chosen_network, root)
         try:
             pretrain(autoencoder, rows, chosen, root, listeners, checkpoint.at("search", number))
