@@ -18,7 +18,6 @@ from typing import Any, Self, get_type_hints
 import numpy as np
 from sklearn.base import BaseEstimator
 
-
 TOO_LARGE = 2**63  # a whole number that no step, row or seed needs, and that overflows elsewhere
 
 
