@@ -261,6 +261,20 @@ def test_distances_to_many_centers_take_little_memory():
     assert_array_equal(distances, np.full((1_000, 1_000), 100.0))
 
 
+def test_hard_assignments_to_many_clusters_take_little_memory(blobs, tmp_path):
+    """A table of all clusters by all clusters would be 800 MB, for centers of 160 kB."""
+    model = deep.DCN(3, n_steps=2, **SHORT).fit(blobs.X)
+    model.save(tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    loaded.set_params(n_clusters=10_000).cluster_centers_ = np.zeros((10_000, 2))
+    tracemalloc.start()
+    try:
+        assert loaded.predict_proba(blobs.X).shape == (180, 10_000)
+        assert tracemalloc.get_traced_memory()[1] < 300e6
+    finally:
+        tracemalloc.stop()
+
+
 def test_the_size_is_compared_before_the_bytes_are_read(folder):
     os.truncate(arrays_of(folder), 3 * 2**30)  # sparse: it takes no room
     tracemalloc.start()

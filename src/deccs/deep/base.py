@@ -137,6 +137,16 @@ def first_centers(Z: torch.Tensor, n_clusters: int, root: int, n_init: int = 20)
     return torch.from_numpy(kmeans.cluster_centers_).float()
 
 
+def one_hot(labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """1 for the point's cluster, a row of zeros for noise: (n,) -> (n, n_clusters).
+
+    >>> one_hot(np.array([1, -1]), 2)
+    array([[0., 1.],
+           [0., 0.]])
+    """
+    return (labels[:, None] == np.arange(n_clusters)).astype(float)
+
+
 def squared_distances(Z: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """(n, d), (k, d) -> (n, k), by differences: exact for a point alone as among many."""
     at_once = max(1, MOST_DIFFERENCES // max(centers.size, 1))

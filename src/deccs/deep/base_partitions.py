@@ -21,7 +21,7 @@ from deccs.checks import whole
 from deccs.consensus.partitions import DistinctRows, distinct_rows, membership
 from deccs.data.scaling import Scaler
 from deccs.data.source import RowSource, blocks, each_block
-from deccs.deep.base import DeepClustering, first_centers, squared_distances
+from deccs.deep.base import DeepClustering, first_centers, one_hot, squared_distances
 from deccs.events import NOBODY, Listeners, Progress
 from deccs.labels import NOISE, canonical
 from deccs.seeds import reproducible_threads, seed_for
@@ -215,7 +215,8 @@ class EnsembleEmbedding(DeepClustering):
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         """1 for the nearest center: the assignments of k-means are hard."""
-        return np.eye(self.n_wanted)[squared_distances(Z, self.cluster_centers_).argmin(axis=1)]
+        nearest_center = squared_distances(Z, self.cluster_centers_).argmin(axis=1)  # (n,)
+        return one_hot(nearest_center, self.n_wanted)
 
     @property
     def _n_features_out(self) -> int:

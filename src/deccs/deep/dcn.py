@@ -11,7 +11,13 @@ import torch
 from deccs.base import Fit
 from deccs.checks import number
 from deccs.data.rows import Rows
-from deccs.deep.base import AutoencoderMethod, batches_of, first_centers, squared_distances
+from deccs.deep.base import (
+    AutoencoderMethod,
+    batches_of,
+    first_centers,
+    one_hot,
+    squared_distances,
+)
 from deccs.deep.coordinates import round_clusters
 from deccs.network.autoencoder import Autoencoder
 from deccs.training.engine import Learner
@@ -69,7 +75,8 @@ class DCN(AutoencoderMethod, method="DCN"):
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         """One for the nearest center: the assignments of DCN are hard."""
-        return np.eye(self.n_wanted)[squared_distances(Z, self.cluster_centers_).argmin(axis=1)]
+        nearest_center = squared_distances(Z, self.cluster_centers_).argmin(axis=1)  # (n,)
+        return one_hot(nearest_center, self.n_wanted)
 
 
 class HardAssignments(Learner):

@@ -14,7 +14,13 @@ from torch import nn
 from deccs.base import Fit
 from deccs.checks import AUTO, number, whole
 from deccs.data.rows import Rows
-from deccs.deep.base import AutoencoderMethod, batches_of, squared_distances, typical_deviation
+from deccs.deep.base import (
+    AutoencoderMethod,
+    batches_of,
+    one_hot,
+    squared_distances,
+    typical_deviation,
+)
 from deccs.deep.coordinates import means_of, round_clusters
 from deccs.deep.dcn import nearest
 from deccs.network.autoencoder import Autoencoder, encode
@@ -337,7 +343,7 @@ class DeepECT(AutoencoderMethod, method="DeepECT"):
 
     def _belongs(self, Z: np.ndarray) -> np.ndarray:
         """One for the cluster of the nearest leaf: the assignments of the tree are hard."""
-        return np.eye(self.n_wanted)[self.tree_.labels(Z, len(self.cluster_centers_))]
+        return one_hot(self.tree_.labels(Z, len(self.cluster_centers_)), self.n_wanted)
 
 
 class TreeEmbedding(Learner):

@@ -15,7 +15,7 @@ from deccs.base import AutoencoderEmbedder, Fit
 from deccs.checks import NONE, Rule, whole
 from deccs.data.sampling import draw_rows
 from deccs.data.source import source_of
-from deccs.deep.base import DeepClustering
+from deccs.deep.base import DeepClustering, one_hot
 from deccs.events import Progress
 from deccs.labels import NOISE
 from deccs.members.asking import fresh_copy
@@ -42,16 +42,6 @@ def cluster_means(Z: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndar
     for label in np.unique(labels[labels != NOISE]):
         means[label] = Z[labels == label].mean(axis=0)
     return means
-
-
-def one_hot(labels: np.ndarray, n_clusters: int) -> np.ndarray:
-    """1 for the point's cluster, a row of zeros for noise: (n,) -> (n, n_clusters).
-
-    >>> one_hot(np.array([1, NOISE]), 2)
-    array([[0., 1.],
-           [0., 0.]])
-    """
-    return (labels[:, None] == np.arange(n_clusters)).astype(float)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
