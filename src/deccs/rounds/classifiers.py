@@ -15,9 +15,7 @@ from deccs.training.batches import Batches
 from deccs.training.engine import Check, Learner, train
 
 MOST_STEPS = 300  # of their training
-MOST_HEADS = (
-    2**15
-)  # clusters of all members in a file: thousands of points take this many numbers each
+MOST_HEADS = 2**14  # clusters of all members in a file: each takes room for every point
 NEVER = -1e9  # the bias of a padded cluster: its probability is 0 and stays 0
 
 
