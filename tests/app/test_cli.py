@@ -20,6 +20,7 @@ from deccs.app import commands, plugins, run_folder, run_reading
 from deccs.app.run_reading import path_from
 from deccs.members.default import MEMBERS
 from deccs.network.by_hand import FeedForward
+from deccs.scores import ari
 from deccs.storage import locks
 from deccs.storage.locks import FolderLock, leave_to_parent
 from tests.helpers.command_line import deccs, rows_of, write_table
@@ -724,3 +725,37 @@ def test_formulas_in_ids_are_harmless_and_compare_knows_both_forms(place, tmp_pa
     for words, written in ([], "'=k0"), (["--raw-ids"], "=k0"):
         code, out, _ = deccs("predict", tmp_path / "a", tmp_path / "train.csv", *words)
         assert code == 0 and rows_of(out)[1][0] == written
+
+
+def test_keys_of_2_60_and_huge_numbers_end_in_good_clusters_and_a_report(tmp_path, blobs):
+    rng = np.random.default_rng(0)
+    lines = ["account,a,b,c,d,huge"]
+    for row in blobs.X[:120]:
+        key, huge = 2**60 + int(rng.integers(2**59)), float(rng.normal() * 1e300)
+        lines.append(f"{key},{','.join(map(repr, row.tolist()))},{huge!r}")
+    (tmp_path / "keys.csv").write_text("\n".join(lines))
+    words = ("fit", tmp_path / "keys.csv", "-k", 3, "--out", tmp_path / "run")
+    quick = ("--set", "pretraining.n_steps=100", "--set", "rounds.n_rounds=1")
+    code, _, err = deccs(*words, *quick)
+    assert code == 0 and "rounded to 16 digits: account" in err and "Warning" not in err
+    labels = [int(row[1]) for row in rows_of(tmp_path / "run" / "labels.csv")[1:]]
+    assert ari(blobs.y[:120], labels) > 0.95
+    assert "NaN" not in (tmp_path / "run" / "summary.json").read_text()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have only UTF-8 names")
+def test_names_that_are_not_utf_8_are_in_all_results(tmp_path, place):
+    image = pytest.importorskip("PIL.Image")
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for number in range(12):
+        pixels = np.random.default_rng(number).integers(0, 99, (8, 8)) + 150 * (number % 2)
+        image.fromarray(pixels.astype(np.uint8)).save(folder / f"{number}.png")
+    os.rename(folder / "0.png", os.fsencode(folder) + b"/\xff.png")
+    os.rename(folder, os.fsencode(tmp_path) + b"/\xfe")
+    quick = ("--set", "pretraining.n_steps=20", "--set", "rounds.n_rounds=0")
+    code, _, err = deccs("fit", tmp_path / "\udcfe", "-k", 2, "--out", tmp_path / "run", *quick)
+    assert code == 0, err
+    assert "\\udcff.png" in (tmp_path / "run" / "labels.csv").read_text(encoding="utf-8")
+    assert (tmp_path / "run" / "report.html").exists()
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["data"]["rows"] == 12

@@ -463,3 +463,16 @@ def test_the_page_s_files_are_in_the_package():
     with (Path(__file__).parents[2] / "pyproject.toml").open("rb") as file:
         listed = tomllib.load(file)["tool"]["setuptools"]["package-data"]["deccs"]
     assert {"report/page.html", "report/page.css", "report/page.js"} <= set(listed)
+
+
+@pytest.mark.filterwarnings("error")
+def test_differences_of_columns_of_any_size():
+    labels = np.arange(60) % 3
+    X = np.random.default_rng(0).normal(size=(60, 4)) + labels[:, None]
+    expected = clusters.differences(source_of(X), labels, 3)
+    units = np.array([1e300, 1e-300, 1.0, 1e-200])
+    found = clusters.differences(source_of(X * units), labels, 3)
+    np.testing.assert_allclose(found.standardized, expected.standardized, rtol=1e-9)
+    np.testing.assert_allclose(found.cluster_means, expected.cluster_means * units, rtol=1e-9)
+    far = clusters.differences(source_of(np.round(1000 * X) + 1e15), labels, 3)  # order numbers
+    np.testing.assert_allclose(far.standardized, expected.standardized, atol=1e-2)

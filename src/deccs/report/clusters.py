@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from deccs.data.scaling import LARGE, SMALL, InUnits
 from deccs.data.source import RowSource, each_block
 
 MOST_PIXELS = 64  # a side of a small picture
@@ -34,7 +35,7 @@ class Differences:
 
 
 def differences(source: RowSource, labels: np.ndarray, n_clusters: int) -> Differences:
-    """Means of the clusters and of all points, deviations of all; one pass over the rows.
+    """Means of the clusters and of all points, deviations of all.
 
     >>> from deccs.data.source import source_of
     >>> X = source_of(np.array([[0.0], [0.0], [4.0], [4.0]]))
@@ -42,6 +43,22 @@ def differences(source: RowSource, labels: np.ndarray, n_clusters: int) -> Diffe
     array([[-1.],
            [ 1.]])
     """
+    low = high = source.read(slice(0, 1))[0]  # (d,)
+    for _, block in each_block(source):
+        low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+    size = np.maximum(np.abs(low), np.abs(high))
+    if ((size == 0) | ((size > SMALL) & (size < LARGE))).all():
+        return measured(source, labels, n_clusters)
+    # In units of its largest value the squares of a column can be added up.
+    exponents = np.frexp(size)[1]
+    found = measured(InUnits(source, exponents), labels, n_clusters)
+    names = ("cluster_means", "means", "deviations")
+    values = {name: np.ldexp(getattr(found, name), exponents) for name in names}
+    return replace(found, **values, lowest=float(low.min()), highest=float(high.max()))
+
+
+def measured(source: RowSource, labels: np.ndarray, n_clusters: int) -> Differences:
+    """The differences, where squares of all values can be added up."""
     d = source.shape[1]
     sums, n_rows = np.zeros((n_clusters, d)), 0
     means, squares = np.zeros(d), np.zeros(d)
@@ -60,7 +77,7 @@ def differences(source: RowSource, labels: np.ndarray, n_clusters: int) -> Diffe
         n_rows += len(block)
     deviations = np.sqrt(squares / n_rows)
     # Rounding must not make a column of one value stand out.
-    deviations[deviations <= 1e-9 * np.abs(means)] = 0
+    deviations[deviations <= 1e-13 * np.abs(means)] = 0
     sizes = np.bincount(labels[labels >= 0], minlength=n_clusters)
     cluster_means = sums / np.maximum(sizes, 1)[:, None]
     return Differences(sizes, cluster_means, means, deviations, lowest, highest)
