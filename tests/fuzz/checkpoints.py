@@ -248,7 +248,9 @@ def fuzz(place, straight, seed, numbers):
     signal.signal(signal.SIGALRM, hung)
     outcomes, problems, longest = Counter(), [], 0.0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for number in numbers:
+    for count, number in enumerate(numbers):
+        if count and count % 250 == 0:
+            print(f"{count} tried, {len(problems)} problems, {dict(outcomes)}", file=sys.__stderr__)
         began = time.monotonic()
         signal.alarm(MOST_SECONDS)
         done, outcome, wrong = one(place, straight, seed, number)

@@ -245,7 +245,9 @@ def fuzz(place, seed, numbers):
     """Exit codes, the problems, the longest time and the growth of memory over many runs."""
     codes, problems, longest = Counter(), [], 0.0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for number in numbers:
+    for count, number in enumerate(numbers):
+        if count and count % 250 == 0:
+            print(f"{count} tried, {len(problems)} problems", file=sys.__stderr__)
         began = time.monotonic()
         done, ended, wrong = one(place, seed, number)
         longest = max(longest, time.monotonic() - began)
