@@ -21,7 +21,7 @@ from deccs.app.run_reading import path_from
 from deccs.members.default import MEMBERS
 from deccs.network.by_hand import FeedForward
 from deccs.scores import ari
-from deccs.storage import locks
+from deccs.storage import FolderCheckpoint, locks
 from deccs.storage.locks import FolderLock, leave_to_parent
 from tests.helpers.command_line import deccs, rows_of, write_table
 
@@ -650,6 +650,24 @@ def test_other_options_do_not_take_the_results_of_a_killed_fit(place, run, tmp_p
     command = ["fit", place / "train.csv", "--config", place / "fit.toml", "--out", out]
     code, _, err = deccs(*command, "--seed", 1)
     assert code == 2 and "already holds results" in err
+
+
+def test_the_progress_of_a_killed_fit_is_not_lost_to_the_command_before(place, run, tmp_path):
+    """Results of one command, and the checkpoint of another that was killed while it replaced them."""
+    out = place / "killed"
+    shutil.copytree(run, out)
+    FolderCheckpoint(out / "checkpoint").save("pretrained", {"of": "the other fit"})
+    (out / locks.NAME).write_text('{"process": 1, "host": "here"}')
+    command = ["fit", place / "train.csv", "--config", place / "fit.toml", "--out", out]
+    code, _, err = deccs(*command)
+    assert code == 2 and "already holds results" in err
+    assert FolderCheckpoint(out / "checkpoint").has_states()
+    shutil.rmtree(out / "checkpoint")
+    (out / locks.NAME).write_text('{"process": 1, "host": "here"}')
+    (out / "report.html").unlink()
+    code, _, err = deccs(*command)
+    assert code == 0 and "had already written its results" in err
+    assert sorted(path.name for path in out.iterdir()) == EVERYTHING
 
 
 def test_a_report_that_fails_does_not_hide_the_results(place, tmp_path, monkeypatch):

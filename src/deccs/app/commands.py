@@ -94,12 +94,13 @@ def finish_interrupted(request: FitRequest, table: Table, output: Output) -> boo
     out = request.folder
     if not (out / run_folder.SUMMARY).is_file():
         return False
-    summary = read_summary(out)
-    if not is_of_same_fit(summary, request, table):
+    summary, checkpoint = read_summary(out), FolderCheckpoint(out / run_folder.CHECKPOINT)
+    is_later = checkpoint.last_saved() > (out / run_folder.SUMMARY).stat().st_mtime_ns
+    if is_later or not is_of_same_fit(summary, request, table):  # the kill hit another fit
         return False
     output.note(f"The interrupted fit had already written its results to {out}.")
     with report_failures(out, output):
-        FolderCheckpoint(out / run_folder.CHECKPOINT).discard()
+        checkpoint.discard()
         if not (out / run_folder.REPORT).exists():
             model, _ = load_model(out)
             write_run_report(model, table, out / run_folder.REPORT, title_of(request.file))

@@ -178,6 +178,11 @@ class FolderCheckpoint(Checkpoint):
         """Whether there is more than the facts of a fit that has not come far."""
         return any(path != self._path("fit") for path in self.folder.glob("*.state.zip"))
 
+    def last_saved(self) -> int:
+        """When the last state was saved, in nanoseconds; 0 if there is none."""
+        states = self.folder.glob("*.state.zip")
+        return max((path.lstat().st_mtime_ns for path in states), default=0)
+
     def remove(self) -> None:
         """Remove all states; the one that tells whose they are goes last."""
         if not self.folder.is_dir():
