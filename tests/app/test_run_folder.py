@@ -232,6 +232,16 @@ def test_links_in_a_run_folder_do_not_lead_outside(tmp_path, fitted):
     assert sorted(os.listdir(folder)) == ["embedding.npy", "labels.csv", "model", "summary.json"]
 
 
+def test_an_empty_folder_of_that_name_does_not_cost_the_results(tmp_path, fitted):
+    folder = tmp_path / "run"
+    write_run(folder, fitted, [0, 0, 0, 1, 1], {"run": "old"})
+    (folder / "report.html").write_text("old")
+    for name in (COMPLETE, MOVING):
+        (folder / name).mkdir()
+        settle(folder)
+        assert state_of(folder) == "old" and not (folder / name).exists()
+
+
 def test_a_linked_checkpoint_is_refused(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "checkpoint").symlink_to(tmp_path)

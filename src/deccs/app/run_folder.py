@@ -84,10 +84,10 @@ def was_interrupted(folder: Path) -> bool:
 def settle(folder: Path) -> bool:
     """Move complete results into place, if a killed process has left some; whether it has."""
     complete, moving = folder / COMPLETE, folder / MOVING
-    found = is_real_folder(moving) or is_real_folder(complete)
-    if is_real_folder(moving):
+    is_moving, is_complete = is_real_folder(moving), holds_summary(complete)
+    if is_moving:
         move_into_place(moving)
-    if is_real_folder(complete):
+    if is_complete:
         for name in (SUMMARY, *RESULTS, ROUNDS):  # without a summary no mixture looks complete
             remove(folder / name)
         sync_folder(folder)
@@ -96,12 +96,16 @@ def settle(folder: Path) -> bool:
     drafts = [path for path in folder.iterdir() if LEFTOVER.fullmatch(path.name)]
     for leftover in (complete, moving, *folder.glob(f"{PART}*"), *drafts):
         remove(leftover)  # of a process that was killed
-    return found
+    return is_moving or is_complete
 
 
 def holds_complete_results(folder: Path) -> bool:
-    """Whether all results are written, but not yet in place."""
-    return is_real_folder(folder / COMPLETE) or is_real_folder(folder / MOVING)
+    """Whether all results are written, but not all in place."""
+    return holds_summary(folder / COMPLETE) or holds_summary(folder / MOVING)
+
+
+def holds_summary(folder: Path) -> bool:
+    return is_real_folder(folder) and (folder / SUMMARY).is_file()
 
 
 def move_into_place(moving: Path) -> None:

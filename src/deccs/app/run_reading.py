@@ -13,7 +13,7 @@ from typing import Any
 
 from deccs import storage
 from deccs.app.run_error import RunError
-from deccs.app.run_folder import COMPLETE, MODEL, MOVING, SUMMARY
+from deccs.app.run_folder import MODEL, SUMMARY, holds_complete_results
 from deccs.base import Clusterer
 from deccs.data.tables import Table, read_like
 
@@ -23,7 +23,7 @@ MISSING = ("error", "drop", "mean")
 
 def check_settled(folder: Path) -> None:
     """Refuse a folder whose results a killed fit has not moved into place: it may hold old ones."""
-    if (folder / COMPLETE).is_dir() or (folder / MOVING / SUMMARY).exists():
+    if holds_complete_results(folder):
         raise RunError(
             f"The last fit into {folder} was killed while its results were moved into place. The "
             "same `deccs fit` command finishes this in a moment."
