@@ -286,7 +286,11 @@ def test_bad_input_is_exit_code_2_and_leaves_nothing(place, tmp_path, words, tol
         ("c.toml", "settings = {members = []}", "no setting 'members'"),
         ("c.toml", "settings.pretraining = {n_epoch = 3}", "Did you mean 'pretraining.n_epochs'?"),
         ("c.toml", "settings.pretraining = {n_epochs = -3}", "pretraining.n_epochs must be"),
-        ("c.toml", "settings.rounds = 3", "rounds must be a deccs.Rounds(...) or None, got 3"),
+        (
+            "c.toml",
+            "settings.rounds = 3",
+            "rounds must be a table of settings, such as rounds.batch_size, got 3",
+        ),
     ],
 )
 def test_bad_config_files(place, tmp_path, name, text, told):
