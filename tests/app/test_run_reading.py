@@ -8,7 +8,7 @@ import pytest
 
 from deccs.app.comparison import labels_of
 from deccs.app.run_error import RunError
-from deccs.app.run_reading import check_preprocessing, load_model, read_summary
+from deccs.app.run_reading import check_preprocessing, load_model, read_summary, training_table
 from deccs.storage import ModelFileError
 
 SUMMARY = {"data": {"file": "../x.csv", "sha256": None}, "agreement": 0.5}
@@ -103,6 +103,7 @@ def test_pipes_devices_and_huge_files_are_not_read(name, run):
         ("missing", "zero"),
         ("means", [1.0]),
         ("means", [1.0, "x"]),
+        ("means", None),
         ("means", [1.0, float("inf")]),
         ("image_shape", [2]),
         ("image_shape", [3, 3]),
@@ -117,6 +118,12 @@ def test_wrong_preprocessing_is_told_by_its_field(field, value, tmp_path):
     check_preprocessing(tmp_path, right, 2)
     with pytest.raises(RunError, match=f"preprocessing.{field}"):
         check_preprocessing(tmp_path, {**right, field: value}, 2)
+
+
+def test_a_very_long_path_in_the_summary_is_told(run):
+    (run / "summary.json").write_text(json.dumps({"data": {"file": "a" * 5_000}}))
+    with pytest.raises(RunError, match="Say with --data where it is"):
+        training_table(run, None, {})
 
 
 def test_a_model_without_its_arrays_is_told(fitted, tmp_path):

@@ -160,6 +160,8 @@ def replace_file(run, name, rng):
         rng.choice([name, name, "model", "report.html", "checkpoint", LOCK, COMPLETE, MOVING])
     )
     path = run / name
+    if not path.parent.resolve().is_relative_to(run.resolve()):  # behind a link of ours
+        return "nothing"
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     path.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from deccs.app.run_folder import MODEL, SUMMARY, holds_complete_results
 from deccs.base import Clusterer
 from deccs.data.tables import Table, read_like
 
-MOST_SUMMARY = 64 * 2**20  # bytes; the names of a million columns fit in
+MOST_SUMMARY = 2**24  # bytes, as of model.json: the names of a million columns fit in
 MISSING = ("error", "drop", "mean")
 
 
@@ -101,7 +101,7 @@ PREPROCESSING_FIELDS: dict[str, Rule] = {
     "feature_names": ("a list of names", is_list_of(is_text)),
     "id_column": ("a text", or_none(is_text)),
     "missing": (f"one of {', '.join(MISSING)}", lambda value: value in MISSING),
-    "means": ("a list of numbers", or_none(is_list_of(is_number))),
+    "means": ("a list of numbers", is_list_of(is_number)),
     "image_shape": (
         "a height and a width",
         or_none(is_list_of(lambda size: type(size) is int and 0 < size < 10**6)),
@@ -109,7 +109,7 @@ PREPROCESSING_FIELDS: dict[str, Rule] = {
     "encoding": ("an encoding of text", or_none(is_encoding)),
     "header": ("true or false", or_none(lambda value: isinstance(value, bool))),
 }
-OPTIONAL = {"missing": "error"}
+OPTIONAL: dict[str, Any] = {"missing": "error", "means": []}
 
 
 def check_fields(path: Path, document: Any, fields: Mapping[str, Rule], inside: str = "") -> None:
@@ -162,7 +162,7 @@ def training_table(folder: Path, data: Path | None, preprocessing: Mapping[str, 
     """The data of the fit, from where it was or where it is now; it must not have changed."""
     source = read_summary(folder)["data"]
     path = data or data_path(folder, source["file"])
-    if not path.exists():
+    if not os.path.exists(path):  # Path.exists raises an error for very long names
         raise RunError(
             f"The data of {folder}, {source['file']}, is not at {path}. Say with --data where it is."
         )
