@@ -42,6 +42,7 @@ MOST_SECONDS = 20.0  # for one file; one that takes longer hangs
 MOST_MEMORY = 3 * 2**30  # bytes above what the process has at first
 MOST_GROWTH = 300.0  # MB above what the process has at first
 SEED_OF_STABILITY = 50  # one of so many files, and each whose rows were changed, is asked for it
+CHUNK = 20_000  # files to a line of the record: a run that is stopped goes on with --start
 TABLES = ("predict_proba", "transform", "consensus_confidence")
 
 
@@ -294,26 +295,34 @@ def main() -> int:
         folder = Path(tempfile.mkdtemp(prefix="deccs-fuzz-"))
         print(attempt(options.only, options.seed, victims(), folder, loud=True), folder)
         return 0
+    n_failures = 0
+    for first in range(options.start, options.start + options.count, CHUNK):
+        count = min(CHUNK, options.start + options.count - first)
+        line = recorded(count, options.seed, first)
+        n_failures += len(line["failures"])
+        if options.out:
+            with options.out.open("a") as out:
+                out.write(json.dumps(line) + "\n")
+        for failure in line["failures"]:
+            print(json.dumps(failure), flush=True)
+    return 1 if n_failures else 0
+
+
+def recorded(count: int, seed: int, start: int) -> dict[str, Any]:
+    """The line of a run for the file of records."""
     began = time.monotonic()
-    record = run(options.count, options.seed, options.start, show=True)
-    tell(record, time.monotonic() - began)
-    line = {
+    record = run(count, seed, start, show=True)
+    return {
         "fuzz": "models",
-        "seed": options.seed,
-        "start": options.start,
+        "seed": seed,
+        "start": start,
         "commit": commit(),
         "date": time.strftime("%Y-%m-%d"),
         "minutes": round((time.monotonic() - began) / 60, 1),
-        **asdict(record),
+        **vars(record),
         "failures": record.failures[:50],
         "versions": versions(),
     }
-    if options.out:
-        with options.out.open("a") as out:
-            out.write(json.dumps(line) + "\n")
-    for failure in record.failures[:50]:
-        print(json.dumps(failure))
-    return 1 if record.failures else 0
 
 
 if __name__ == "__main__":
