@@ -19,6 +19,7 @@ class Answer:
     labels: np.ndarray  # (n,) -1 for noise
     probabilities: np.ndarray | None = None  # (n, n_clusters)
     confidence: np.ndarray | None = None  # (n,) how sure the label is, from 0 to 1
+    support: np.ndarray | None = None  # (n,) how well the members agree with it, from 0 to 1
     members: np.ndarray | None = None  # (n_members, n) labels, numbered like the clusters
 
     def __len__(self) -> int:

@@ -127,7 +127,13 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         """Learn the clustering of X. ``y`` is ignored."""
         source = as_source(self, X, reset=True)
         check_parameters(self)
-        for name in ("count_", "n_clusters_", "_sample_places", "_stability"):  # of an earlier fit
+        for name in (
+            "count_",
+            "n_clusters_",
+            "_sample_places",
+            "_drawn",
+            "_stability",
+        ):  # of an earlier fit
             self.__dict__.pop(name, None)
         if self._bounds() is not None:
             check_bounds(self.n_clusters, source.shape[0])
@@ -141,7 +147,8 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
                 labels.append(answer.labels)
                 fit.listeners.tell("on_answer", answer)
             self.labels_ = np.concatenate(labels)
-            self._drawn = draw(fit.source, self.scaler_, self.labels_, fit.root)
+            if not hasattr(self, "_stability"):  # a method may have judged its clusters already
+                self._drawn = draw(fit.source, self.scaler_, self.labels_, fit.root)
             if not hasattr(self, "n_clusters_"):
                 self.n_clusters_ = max(int(self.labels_.max()) + 1, self.n_wanted or 1)
             warn_of_empty_clusters(self.labels_, self.n_clusters_)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -28,6 +29,9 @@ from deccs.checks import (
     whole,
 )
 from deccs.consensus import lwgp
+from deccs.counting.one_group import OneGroupWarning
+from deccs.counting.trust import Trust, judge
+from deccs.counting.words import warning_of_one_group
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
 from deccs.data.source import RowSource, blocks, rows_at_once
@@ -124,7 +128,8 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     Attributes
     ----------
     labels_ : (n_points,) the consensus clustering
-    agreement_ : float, average pairwise NMI of the members in the best round
+    agreement_ : float, average pairwise NMI of the members in the best round, after training for it;
+        ``rounds_[0].agreement`` is that before training
     best_round_ : int
     rounds_ : list of Round, of the start that was kept
     member_names_ : the members that took part in the best round
@@ -132,6 +137,8 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     candidates_ : list of Candidate (name, labels, evidence) the result was chosen from, by the most
         evidence; empty without views. Their labels are those of a sample of at most 10,000 rows.
     seen_ : what the members of the views said of that sample, None without views
+    trust_ : what confidence is computed from, None for a single cluster; ``trust_.signs`` are the
+        signs of clusters in the raw data
     autoencoder_ : the consensus representation function (its ``encoder``)
     classifiers_, label_classifier_ : the members' linear classifiers, and the one for the labels
     scaler_ : what was learned about the columns' scale
@@ -203,10 +210,12 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         )
 
     def consensus_confidence(self, X: Any) -> np.ndarray:
-        """How well the members agree with the label of each point: (n_points,), 1 where all are sure.
+        """How sure the label of each point is: (n_points,) from 0 to 1.
 
-        The mean over members of the probability that their classifier gives to those of its
-        clusters that belong to the point's cluster.
+        Members that were trained to agree do so on anything, so their support for a label is weighed
+        together with what the raw data says of it: the labels of the nearest rows, the stability of
+        the cluster when rows are left out, and how near other rows are. It is low for rows unlike
+        those of the fit, and everywhere where nothing speaks for clusters; see docs/confidence.md.
         """
         return np.concatenate([answer.confidence for answer in self._answers(self._checked(X))])
 
@@ -291,6 +300,22 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             self._take_labels_of_best_round(dict(members), fit.root)
         else:
             self._choose(look)
+        if self.n_clusters_ > 1:
+            self._judge(fit)
+
+    def _judge(self, fit: Fit) -> None:
+        """What the raw data says of the labels; confidence is computed from it."""
+        fit.listeners.tell("on_progress", Progress("confidence", 0, 1))
+        count = getattr(self, "count_", None)
+        signs = None if count is None else count.signs
+        trust, self._stability = judge(fit.source, self.scaler_, self._labels_of, fit.root, signs)
+        self.trust_: Trust | None = trust
+        fit.listeners.tell("on_progress", Progress("confidence", 1, 1))
+        if trust.signs.of_one_group:
+            warnings.warn(warning_of_one_group(trust.signs), OneGroupWarning, stacklevel=4)
+
+    def _labels_of(self, source: RowSource) -> np.ndarray:
+        return np.concatenate([answer.labels for answer in self._answers(source)])
 
     def _budgeted(self, rows: Rows) -> list[Any]:
         """The settings of the three parts, with what "auto" means for DECCS; the paper's do more."""
@@ -336,6 +361,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         self.label_classifier_: Classifiers | None = None
         self.candidates_: list[Candidate] = []
         self.seen_: Seen | None = None
+        self.trust_ = None
         n_found = consensus.classifiers.n_clusters
         self.n_clusters_ = int(self.n_wanted or Counter(n_found).most_common(1)[0][0])
 
@@ -401,15 +427,17 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         return classify(Z, labels, train_on, held_out, generator_for(root, "labels"))
 
     def _answers(self, source: RowSource) -> Iterator[Answer]:
-        seen: Seen | None = getattr(self, "seen_", None)  # old model files have none
-        if seen is None:
+        seen: Seen | None = getattr(self, "seen_", None)  # old model files have neither
+        trust: Trust | None = getattr(self, "trust_", None)
+        if seen is None and trust is None:
             yield from super()._answers(source)
             return
         n_rows, n_features = source.shape
         encoder = exact_encoder(self.autoencoder_)
         for place in blocks(n_rows, rows_at_once(n_features) // 4):
             scaled = self.scaler_(source.read(place))
-            yield self._answer(encoder(scaled), seen.at(seen.places(scaled)))
+            answer = self._answer(encoder(scaled), seen and seen.at(seen.places(scaled)))
+            yield answer if trust is None else trusted(answer, trust, scaled)
 
     def _answer(self, Z: np.ndarray, seen: Seen | None = None) -> Answer:
         """The answer for represented points; ``seen`` has what the views say of the same points."""
@@ -439,6 +467,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             labels=labels,
             probabilities=probabilities,
             confidence=support.mean(1),
+            support=support.mean(1),
             members=np.stack([numbers[partition] for numbers, partition in names]),
         )
 
@@ -473,3 +502,9 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     @property
     def _n_features_out(self) -> int:
         return int(self.classifiers_.weight.shape[2])
+
+
+def trusted(answer: Answer, trust: Trust, scaled: np.ndarray) -> Answer:
+    """The answer with a confidence that rests on the raw data, too: scaled is (n, n_features)."""
+    assert answer.support is not None
+    return replace(answer, confidence=trust.confidence(scaled, answer.labels, answer.support))

@@ -3,14 +3,22 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.preprocessing import scale
 
 from deccs.counting.one_group import (
+    LEAST_DEPENDENCE,
+    LEAST_FOR_ONE,
     LEAST_GAIN,
     MARGIN,
+    TWO_GROUPS,
     Signs,
+    best_split,
     columns_permuted,
     deepest_valley,
+    dependence_of,
     large_parts,
+    leading_components,
     longer_edges,
     mixture_gain,
     one_box,
@@ -19,6 +27,7 @@ from deccs.counting.one_group import (
     principal_components,
     signs_of,
 )
+from deccs.counting.valleys import SEPARATED
 
 
 def rng(seed=0):
@@ -41,20 +50,94 @@ WITHOUT_CLUSTERS = {
 }
 
 
+def signs(depth=-3.0, n_parts=1, n_near_parts=1, gain=0.0, dependence=1.0, **more):
+    return Signs(depth, 0.5, n_parts, n_near_parts, gain, dependence, **more)
+
+
 @pytest.mark.parametrize(
-    ("depth", "n_parts", "gain", "expected"),
+    ("given", "expected"),
     [
-        (0.5, 1, 0.0, False),
-        (0.5 + MARGIN / 2, 1, LEAST_GAIN, False),  # all at their limits
-        (0.5 + 2 * MARGIN, 1, 0.0, True),
-        (-3.0, 2, -1.0, True),
-        (-3.0, 1, LEAST_GAIN + 0.01, True),
-        (-3.0, 0, -1.0, False),  # all parts are small
-        (4.0, 3, 1.0, True),
+        ({"depth": 0.5}, False),
+        ({"depth": 0.5 + MARGIN / 2, "gain": LEAST_GAIN}, False),  # all at their limits
+        ({"depth": 0.5 + 2 * MARGIN}, True),
+        ({"n_near_parts": 2, "gain": -1.0}, True),
+        ({"gain": LEAST_GAIN + 0.01}, True),
+        ({"n_near_parts": 0, "gain": -1.0}, False),  # all parts are small
+        ({"depth": 4.0, "n_near_parts": 3, "gain": 1.0}, True),
     ],
 )
-def test_any_sign_is_enough(depth, n_parts, gain, expected):
-    assert Signs(depth, 0.5, n_parts, gain).of_clusters is expected
+def test_any_sign_is_enough_where_columns_depend_on_each_other(given, expected):
+    assert signs(**given).of_clusters is expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"depth": 0.9, "n_near_parts": 2, "gain": 5.0}, False),  # shallow, and nothing falls apart
+        ({"depth": SEPARATED}, True),
+        ({"n_parts": 2}, True),
+        ({"split": TWO_GROUPS}, True),
+        ({"split": TWO_GROUPS - 0.01}, False),
+    ],
+)
+def test_independent_columns_need_a_clear_sign(given, expected):
+    assert signs(dependence=LEAST_DEPENDENCE - 0.01, **given).of_clusters is expected
+
+
+def test_a_few_rows_are_never_called_one_group():
+    assert signs(n_rows=LEAST_FOR_ONE).of_one_group
+    assert not signs(n_rows=LEAST_FOR_ONE - 1).of_one_group
+    assert not signs(depth=2.0, n_rows=LEAST_FOR_ONE).of_one_group
+
+
+def test_columns_of_one_table_depend_on_each_other_and_permuted_ones_do_not():
+    X = scale(load_wine().data)
+    permuted = columns_permuted(X, rng())
+    references = [columns_permuted(X, rng()) for _ in range(2)]
+    assert dependence_of(X, references) > 0.2
+    assert abs(dependence_of(permuted, references)) < LEAST_DEPENDENCE / 2
+
+
+def test_what_cannot_be_permuted_fairly_counts_as_dependent():
+    X = rng().normal(size=(100, 5))
+    of_one_length = X / np.linalg.norm(X, axis=1, keepdims=True)
+    for each in (X[:, :1], of_one_length):
+        assert dependence_of(each, [columns_permuted(each, rng())]) == np.inf
+
+
+@pytest.mark.parametrize(
+    "load", [load_wine, load_breast_cancer, load_diabetes], ids=lambda load: load.__name__
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_permuted_columns_of_real_tables_are_one_group(load, seed):
+    X = scale(load().data)
+    assert signs_of(X, X, seed).of_clusters
+    permuted = columns_permuted(X, rng(seed))
+    assert signs_of(permuted, permuted, seed).of_one_group
+
+
+def test_clusters_in_a_single_column_count():
+    X = rng().normal(size=(200, 4))
+    X[:100, 0] += 12
+    X = scale(X)
+    found = signs_of(X, X, seed=0)
+    assert found.dependence < LEAST_DEPENDENCE and found.of_clusters
+
+
+def test_the_best_split_by_hand():
+    column = np.array([0.0] * 6 + [2.0] * 6) + np.linspace(0, 1e-6, 12)
+    assert best_split(column[:, None]) == pytest.approx(1)
+    assert best_split(np.repeat([0.0, 1.0], 20)[:, None]) == 0  # two categories
+    even = np.linspace(0, 1, 2_001)[:, None]
+    assert best_split(even) == pytest.approx(0.75, abs=1e-3)
+    assert best_split(np.ones((20, 2))) == 0
+
+
+def test_leading_components_are_those_of_the_full_decomposition():
+    X = rng().normal(size=(20, 50)) * np.linspace(3, 1, 50)
+    assert_allclose(
+        np.abs(leading_components(X, 3)), np.abs(principal_components(X)[0][:, :3]), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("name", WITHOUT_CLUSTERS)
@@ -66,10 +149,11 @@ def test_data_without_clusters_have_no_sign_of_them(name):
 
 def test_three_blobs_have_every_sign():
     X = three_blobs(distance=12)
-    signs = signs_of(X, X, seed=0)
-    assert signs.of_clusters and signs.n_parts == 3
-    assert signs.depth > signs.reference_depth + MARGIN
-    assert signs.gain > 0  # little: each column by itself has clusters, too
+    found = signs_of(X, X, seed=0)
+    assert found.of_clusters and found.n_parts == found.n_near_parts == 3
+    assert found.depth > found.reference_depth + MARGIN
+    assert found.dependence > LEAST_DEPENDENCE
+    assert found.gain > 0  # little: each column by itself has clusters, too
 
 
 def test_signs_have_the_same_bits_with_the_same_seed():

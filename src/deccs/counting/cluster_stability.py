@@ -65,11 +65,17 @@ class Drawn:
 
 def draw(source: RowSource, scaler: Any, labels: np.ndarray, root: int) -> Drawn:
     """A sample of the rows of a fit, small enough to be kept in a model."""
-    most = affordable(MOST_DRAWN, source.shape[1])
-    rows = draw_rows(len(labels), most, generator_for(root, "stability")).numpy()
+    rows = rows_to_judge(source, root)
     scaled = scaled_rows(source, scaler, rows)
     components = fit_components(scaled, seed_for(root, "stability"))
     return Drawn(components(scaled), labels[rows], seed_for(root, "stability"))
+
+
+def rows_to_judge(source: RowSource, root: int) -> np.ndarray:
+    """The numbers of the rows that tell what a fit is worth: (n_drawn,)."""
+    n_rows, n_features = source.shape
+    most = affordable(MOST_DRAWN, n_features)
+    return draw_rows(n_rows, most, generator_for(root, "stability")).numpy()
 
 
 def stability_of(drawn: Drawn) -> list[ClusterStability]:

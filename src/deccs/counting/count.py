@@ -20,6 +20,7 @@ from deccs.counting.evidence import (
 from deccs.counting.one_group import Signs, signs_of
 from deccs.counting.records import Count, KCandidate
 from deccs.counting.rule import CLEAR, candidates_of, support_of, terms_of
+from deccs.counting.words import reasons_for_one_group
 from deccs.data.inputs import as_source
 from deccs.data.sampling import draw_rows
 from deccs.data.scaling import Scaler, fit_scaler
@@ -31,7 +32,6 @@ from deccs.seeds import generator_for, root_seed, seed_for
 
 MOST_COUNTED = 2_000  # rows of the sample: all eigenvectors of its graph take a second or two
 LEAST_COUNTED = 8  # distinct rows; with fewer there is nothing to tell apart
-LEAST_FOR_ONE = 100  # rows: of fewer nobody can tell whether they are one group
 STAGE = "counting clusters"
 
 
@@ -113,7 +113,7 @@ def count_clusters_of(
     partitions, sources = best_partitions(sample, evidence.panel)
     candidates = candidates_of(evidence, support)
     without_signs = signs is not None and not signs.of_clusters
-    is_one = without_signs and len(rows) >= LEAST_FOR_ONE
+    is_one = signs is not None and signs.of_one_group
     if signs is not None and is_one:
         candidates = (one_cluster(signs), *candidates)
     return Count(
@@ -127,6 +127,7 @@ def count_clusters_of(
         sample=rows,
         components=components,
         points=points,
+        signs=signs,
     )
 
 
@@ -142,13 +143,7 @@ def curves_of(evidence: Evidence, support: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def one_cluster(signs: Signs) -> KCandidate:
-    reasons = (
-        f"valleys between clusters are no deeper ({signs.depth:.2f}) than in data without clusters "
-        f"({signs.reference_depth:.2f})",
-        "the graph of nearest neighbors does not fall apart",
-        "several normal clouds fit hardly better than one",
-    )
-    return KCandidate(1, 0.0, reasons)
+    return KCandidate(1, 0.0, reasons_for_one_group(signs))
 
 
 def without_evidence(

@@ -7,24 +7,32 @@ Three signs of clusters, each of which data without clusters hardly ever shows:
   does and the gap between them is among the longest edges of the spanning tree;
 - mixture: several normal clouds fit the rows better than one, by more than they fit rows whose
   columns were permuted. So skewed columns alone do not count; heavy tails that columns share do.
+
+Where columns do not depend on each other, clusters are no more than ranges of single columns. Then
+the valleys must be deep, or a single column must fall into two groups, or the graph of many
+neighbors fall apart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 from sklearn.mixture import GaussianMixture
 
 from deccs.counting.panel import MOST_MIXED, by_genie, by_kmeans, by_mixture, by_ward
-from deccs.counting.valleys import ties_between, valleys
-from deccs.members.neighbors import neighbor_graph
+from deccs.counting.valleys import SEPARATED, ties_between, valleys
+from deccs.members.neighbors import nearest_neighbors, neighbor_graph
 from deccs.members.running import of_one_scale
 from deccs.members.spanning_tree import single_linkage, spanning_tree
 from deccs.members.views import NEAR, WIDE
 from deccs.seeds import reproducible_threads, seed_for
+from deccs.storage import stored
 
+LEAST_FOR_ONE = 100  # rows: of fewer nobody can tell whether they are one group
 MOST_ROWS = 1_000  # enough to see valleys of many clusters, and quick to make again
 NUMBERS = (2, 3, 4, 5, 6, 8, 10)
 N_REFERENCES = 2  # of each kind
@@ -35,22 +43,47 @@ LARGE = 0.1  # of the rows: a part that is smaller may be a few stray rows
 LEAST_GAIN = 0.15  # of a mixture over one cloud, beyond that of permuted columns; noise has 0
 MOST_CLOUDS = 5
 N_COMPONENTS = 5  # the mixture sees: with more columns it would need more rows
+LEAST_DEPENDENCE = 0.05  # of columns that have to do with each other; permuted ones have 0 to 0.03
+TWO_GROUPS = 0.9  # share of a column's variance between two groups: six deviations apart
+FEW_VALUES = 10  # of a column: it has categories
+N_NEAR = 5  # neighbors whose distance tells how close rows are
 
 
+class OneGroupWarning(UserWarning):
+    """Nothing in the data of a fit speaks for clusters."""
+
+
+@stored
 @dataclass(frozen=True)
 class Signs:
     """What speaks for clusters, and what the same is in data without clusters."""
 
     depth: float  # of the valleys
     reference_depth: float  # the deepest of all references
-    n_parts: int  # large parts with gaps between them
+    n_parts: int  # large parts that not even many neighbors connect
+    n_near_parts: int  # large parts with gaps between them that fewer neighbors do not connect
     gain: float  # of a mixture over one cloud, for each row, less that of permuted columns
+    dependence: float  # how much closer rows are than rows whose columns were permuted
+    split: float = 0.0  # how well the best column falls into two groups, from 0 to 1
+    n_rows: int = MOST_ROWS  # that were looked at
 
     @property
     def of_clusters(self) -> bool:
-        return (
-            self.depth > self.reference_depth + MARGIN or self.n_parts > 1 or self.gain > LEAST_GAIN
-        )
+        """Whether anything speaks for clusters."""
+        if self.dependence < LEAST_DEPENDENCE:
+            deep = self.has_valleys and self.depth >= SEPARATED
+            return deep or self.n_parts > 1 or self.split >= TWO_GROUPS
+        return self.n_near_parts > 1 or self.has_valleys or self.gain > LEAST_GAIN
+
+    @property
+    def has_valleys(self) -> bool:
+        """Whether valleys are deeper than in data without clusters."""
+        return self.depth > self.reference_depth + MARGIN
+
+    @property
+    def of_one_group(self) -> bool:
+        """Whether the data looks like one group; of a few rows nobody can tell."""
+        return not self.of_clusters and self.n_rows >= LEAST_FOR_ONE
 
 
 def signs_of(raw: np.ndarray, scaled: np.ndarray, seed: int) -> Signs:
@@ -64,9 +97,59 @@ def signs_of(raw: np.ndarray, scaled: np.ndarray, seed: int) -> Signs:
     return Signs(
         depth=deepest_valley(rows, seed),
         reference_depth=max(deepest_valley(each, seed) for each in references),
-        n_parts=parts_with_gaps(scaled[drawn]),
+        n_parts=large_parts(scaled[drawn]),
+        n_near_parts=parts_with_gaps(scaled[drawn]),
         gain=mixture_gain(scaled[drawn], seed) - max(gains),
+        dependence=dependence_of(scaled[drawn], permuted),
+        split=best_split(scaled[drawn]),
+        n_rows=len(rows),
     )
+
+
+def dependence_of(X: np.ndarray, permuted: Sequence[np.ndarray]) -> float:
+    """How much closer rows are than rows whose columns were permuted, as a difference of logarithms.
+
+    0 where columns have nothing to do with each other; a single column depends on itself, and so do
+    columns that give all rows one length.
+    """
+    lengths = np.linalg.norm(X, axis=1)
+    if (np.ptp(X, axis=0) > 0).sum() < 2 or np.ptp(lengths) <= 1e-6 * lengths.max():
+        return np.inf
+    return float(np.mean([log_distance(each) for each in permuted]) - log_distance(X))
+
+
+def best_split(X: np.ndarray) -> float:
+    """The share of its variance that two groups explain of the column they explain best.
+
+    A normal column has 0.64, an even one 0.75. Groups have at least ``LARGE`` of the rows each;
+    columns of a few values are categories, and do not count.
+
+    >>> best_split(np.concatenate([np.arange(20.0), np.arange(80.0, 100.0)])[:, None]) > 0.97
+    True
+    """
+    n = len(X)
+    columns = np.sort(X, axis=0)
+    n_values = (np.diff(columns, axis=0) > 0).sum(axis=0) + 1
+    columns = columns - columns.mean(axis=0)
+    before = np.arange(1, n)[:, None]  # rows of the lower group: (n - 1, 1)
+    between = np.cumsum(columns, axis=0)[:-1] ** 2 * (1 / before + 1 / (n - before))
+    large = np.minimum(before, n - before) >= LARGE * n
+    variance = np.square(columns).sum(axis=0)
+    shares = np.where(large, between, 0).max(axis=0) / np.where(variance > 0, variance, 1)
+    return float(np.where(n_values > FEW_VALUES, shares, 0).max(initial=0.0))
+
+
+def log_distance(X: np.ndarray) -> float:
+    """The mean logarithm of the distance to a near neighbor: (n, d) -> number.
+
+    Copies of a row count as very near, not as infinitely near.
+
+    >>> round(log_distance(np.arange(6.0)[:, None]), 3)  # the mean of log 5, log 4 and log 3
+    1.365
+    """
+    distances = nearest_neighbors(X, min(N_NEAR + 1, len(X)))[0][:, -1]
+    typical = np.median(distances)
+    return float(np.log(np.maximum(distances, 1e-2 * typical if typical > 0 else 1.0)).mean())
 
 
 def deepest_valley(raw: np.ndarray, seed: int) -> float:
@@ -139,9 +222,25 @@ def columns_permuted(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.stack([rng.permutation(column) for column in X.T], axis=1)
 
 
+def leading_components(X: np.ndarray, n_components: int) -> np.ndarray:
+    """The first principal components: (n, d) -> (n, n_components), quickly where d is large.
+
+    >>> np.abs(leading_components(np.array([[0.0, 0, 0], [3, 4, 0]]), 1))
+    array([[2.5],
+           [2.5]])
+    """
+    n, d = X.shape
+    if d <= n:
+        return principal_components(X)[0][:, :n_components]
+    centered = X - X.mean(axis=0)
+    last = max(0, n - n_components)
+    squares, vectors = eigh(centered @ centered.T, subset_by_index=(last, n - 1))  # ascending
+    return np.asarray((vectors * np.sqrt(np.maximum(squares, 0)))[:, ::-1])
+
+
 def mixture_gain(X: np.ndarray, seed: int) -> float:
     """How much lower the BIC of a mixture is than that of one normal cloud, for each row; 0 at least."""
-    components = of_one_scale(principal_components(X)[0][:, :N_COMPONENTS])
+    components = of_one_scale(leading_components(X, N_COMPONENTS))
     scores = []
     for k in range(1, min(MOST_CLOUDS, len(X) // 3) + 1):
         mixture = GaussianMixture(k, reg_covar=1e-3, random_state=seed)

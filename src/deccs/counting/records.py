@@ -9,6 +9,7 @@ from typing import Annotated
 
 import numpy as np
 
+from deccs.counting.one_group import Signs
 from deccs.labels import majority_map
 from deccs.members.carry import NearestInSample
 from deccs.members.views import Components
@@ -51,6 +52,7 @@ class Count:
     components: Components  # how any row is compared with the sample
     # The sample as it is compared.
     points: Annotated[np.ndarray, reals("n_sample", "n_components")]
+    signs: Signs | None = None  # of clusters, if one group was a possible answer
 
     def check_stored(self) -> None:
         """Raise a ValueError for a sample that no count has."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from deccs.counting.one_group import LEAST_DEPENDENCE, LEAST_GAIN, Signs
 from deccs.counting.records import ClusterStability, Count, KCandidate
 from deccs.labels import NOISE, align_labels
 
@@ -105,6 +106,33 @@ def sentence_of(model: Any) -> str | None:
     """The answer of a fitted model; None if it was told the number of clusters."""
     count = getattr(model, "count_", None)
     return None if count is None else sentence(count, model.labels_[count.sample])
+
+
+def reasons_for_one_group(signs: Signs) -> tuple[str, ...]:
+    """Why the data looks like one group."""
+    no_valleys = (
+        f"valleys between clusters are no deeper ({signs.depth:.2f}) than in data without clusters "
+        f"({signs.reference_depth:.2f})"
+    )
+    independent = "columns have nothing to do with each other, so clusters are ranges of columns"
+    no_gaps = "the graph of nearest neighbors does not fall apart"
+    one_cloud = "several normal clouds fit hardly better than one"
+    applies = {
+        no_valleys: not signs.has_valleys,
+        independent: signs.dependence < LEAST_DEPENDENCE,
+        no_gaps: True,
+        one_cloud: signs.gain <= LEAST_GAIN,
+    }
+    return tuple(reason for reason, holds in applies.items() if holds)
+
+
+def warning_of_one_group(signs: Signs) -> str:
+    """What to tell of a fit whose data looks like one group."""
+    return (
+        "Nothing speaks for clusters: the data looks like one group "
+        f"({'; '.join(reasons_for_one_group(signs))}). "
+        "Labels may say little, and confidence in them is low."
+    )
 
 
 # ---- from one clustering to another

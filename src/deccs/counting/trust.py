@@ -1,0 +1,173 @@
+"""How far a label can be trusted, judged by rows that no training has touched.
+
+After training, members agree on anything, even on noise: their support says little by itself. So it
+is weighed together with what the raw data says of a label:
+
+- neighbors: how many of the nearest rows of a sample have the same label;
+- stability: how much better its cluster is found again when rows are left out than one of data
+  without clusters;
+- density: how near other rows are, compared with what is usual in the cluster. A row that is unlike
+  all others is far from them, and nobody can be sure of it.
+
+The weights were learned on a pool of data sets with known classes (docs/confidence.md). No class of
+the data at hand takes part. Where nothing speaks for clusters at all, confidence is low everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from deccs.counting.cluster_stability import Drawn, rows_to_judge, stability_of
+from deccs.counting.evidence import scaled_rows
+from deccs.counting.one_group import Signs, signs_of
+from deccs.counting.records import ClusterStability
+from deccs.data.source import RowSource, SelectedRows, blocks
+from deccs.members.running import of_one_scale
+from deccs.members.views import Components, fit_components
+from deccs.seeds import seed_for
+from deccs.storage import stored
+
+WEIGHTS = {"always": -0.8, "support": 0.2, "neighbors": 0.35, "stability": 2.0, "density": 1.25}
+SUREST = 0.999  # support beyond this is alike
+DENSEST = 1.0  # ... and density
+N_NEIGHBORS = 10  # whose labels are compared
+N_FAR = 20  # neighbors that the density is measured by
+WITHOUT_SIGNS = 0.3  # what is left of confidence where nothing speaks for clusters
+AT_ONCE = 1_000  # rows whose distances are held at once
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class Trust:
+    """What a fitted model keeps to judge its labels."""
+
+    components: Components  # how any row is compared with the sample
+    drawn: Drawn  # the sample, with its labels
+    stability: np.ndarray  # (n_clusters,) Jaccard similarity under resampling, less that by chance
+    usual: np.ndarray  # (n_clusters,) log of the distance to neighbors inside each cluster
+    signs: Signs  # of clusters in the data
+
+    def confidence(self, scaled: np.ndarray, labels: np.ndarray, support: np.ndarray) -> np.ndarray:
+        """How sure labels are: (n,) from 0 to 1, of (n, n_features) rows with the members' support."""
+        logs = weighed(WEIGHTS, self.terms(scaled, labels, support))
+        return sigmoid(logs) * (WITHOUT_SIGNS if self.signs.of_one_group else 1.0)
+
+    def terms(
+        self, scaled: np.ndarray, labels: np.ndarray, support: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """What is weighed, (n,) each."""
+        with np.errstate(over="ignore", invalid="ignore"):  # rows far out of any range
+            share, distance = self._around(self.components(scaled), labels)
+            density = self.usual[labels] - np.log(distance)
+        return {
+            "always": np.ones(len(labels)),
+            "support": logit(np.clip(support, 1 - SUREST, SUREST)),
+            "neighbors": logit(share),
+            "stability": self.stability[labels],
+            "density": np.minimum(density, DENSEST),
+        }
+
+    def _around(self, points: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of each point the share of neighbors with its label, and the distance of farther ones."""
+        parts = [
+            around(points[rows], labels[rows], self.drawn) for rows in blocks(len(points), AT_ONCE)
+        ]
+        share, distance = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return share, distance
+
+
+def judge(
+    source: RowSource,
+    scaler: Callable[[np.ndarray], np.ndarray],
+    label: Callable[[RowSource], np.ndarray],
+    root: int,
+    signs: Signs | None = None,
+) -> tuple[Trust, list[ClusterStability]]:
+    """What is known of the labels of a fit, and of each cluster, from a sample of its rows.
+
+    ``label`` gives the labels of rows; ``signs`` are those of clusters, if they are known.
+    """
+    rows, seed = rows_to_judge(source, root), seed_for(root, "stability")
+    scaled = scaled_rows(source, scaler, rows)
+    components = fit_components(scaled, seed)
+    drawn = Drawn(components(scaled), label(SelectedRows(source, rows)), seed)
+    if signs is None:
+        signs = signs_of(of_one_scale(drawn.points), scaled, seed)
+    stability = stability_of(drawn)
+    return trust_in(drawn, components, signs, stability), stability
+
+
+def trust_in(
+    drawn: Drawn, components: Components, signs: Signs, stability: Sequence[ClusterStability]
+) -> Trust:
+    """What the drawn rows tell of the labels of a fit. Of clusters too small to judge, the mean."""
+    n_clusters = int(drawn.labels.max()) + 1
+    above_chance = {each.cluster: each.jaccard - each.reference for each in stability}
+    mean = np.mean(list(above_chance.values())) if above_chance else 0.0
+    _, distance = around(drawn.points, drawn.labels, drawn)
+    logs = np.log(distance)
+    usual = np.full(n_clusters, np.median(logs))
+    for cluster in np.unique(drawn.labels):
+        usual[cluster] = np.median(logs[drawn.labels == cluster])
+    known = np.array([above_chance.get(cluster, mean) for cluster in range(n_clusters)])
+    return Trust(components, drawn, known, usual, signs)
+
+
+def around(points: np.ndarray, labels: np.ndarray, drawn: Drawn) -> tuple[np.ndarray, np.ndarray]:
+    """The share of the nearest drawn rows with the same label, and the distance of a farther one.
+
+    A drawn row is not its own neighbor. Distances are differences of coordinates, so that a point
+    gets the same numbers alone as among thousands. Half a neighbor is added to either side, so that
+    no share is 0 or 1.
+
+    >>> drawn = Drawn(np.array([[0.0], [1], [2], [9]]), np.array([0, 0, 1, 1]), seed=0)
+    >>> around(np.array([[0.0], [1.6]]), np.array([0, 1]), drawn)  # 1 and 2; 2 and 1
+    (array([0.5, 0.5]), array([2. , 0.6]))
+    """
+    n_far = max(1, min(N_FAR, len(drawn.labels) - 2))
+    n_neighbors = min(N_NEIGHBORS, n_far)
+    distances = np.nan_to_num(cdist(points, drawn.points), nan=np.inf)  # (n, n_drawn)
+    nearest = np.argpartition(distances, n_far, axis=1)[:, : n_far + 1]
+    near = np.take_along_axis(distances, nearest, axis=1)
+    order = np.lexsort((nearest, near), axis=1)
+    nearest = np.take_along_axis(nearest, order, axis=1)
+    near = np.take_along_axis(near, order, axis=1)
+    first = (near[:, 0] == 0).astype(int)[:, None]  # behind the row itself
+    places = first + np.arange(n_neighbors)  # (n, n_neighbors)
+    same = drawn.labels[np.take_along_axis(nearest, places, axis=1)] == labels[:, None]
+    far = np.take_along_axis(near, first + n_far - 1, axis=1)[:, 0]
+    return (same.sum(axis=1) + 0.5) / (n_neighbors + 1), np.maximum(far, smallest(drawn))
+
+
+def smallest(drawn: Drawn) -> float:
+    """A distance that counts as none: copies of a row are not infinitely near."""
+    size = float(np.abs(drawn.points).max(initial=0.0))
+    return max(size, 1.0) * 1e-9
+
+
+def weighed(weights: Mapping[str, float], terms: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The weighted sum of the terms."""
+    return np.asarray(sum(weight * terms[name] for name, weight in weights.items()))
+
+
+def logit(share: np.ndarray) -> np.ndarray:
+    """The log odds of a share.
+
+    >>> logit(np.array([0.5, 0.75])) == np.log([1, 3])
+    array([ True,  True])
+    """
+    return np.asarray(np.log(share / (1 - share)))
+
+
+def sigmoid(logs: np.ndarray) -> np.ndarray:
+    """The share with these log odds; the inverse of :func:`logit`.
+
+    >>> sigmoid(np.array([0.0, -np.inf]))
+    array([0.5, 0. ])
+    """
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-logs)))
