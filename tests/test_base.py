@@ -13,12 +13,23 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from torch import nn
 
-from deccs import DECCS, Answer, Callback, ConsensusClustering, Network, Pretraining, Rounds, base
+from deccs import (
+    DECCS,
+    Answer,
+    Callback,
+    ConsensusClustering,
+    Network,
+    Pretraining,
+    Rounds,
+    base,
+    estimator,
+)
 from deccs.base import Clusterer, Embedder, Fit, SoftClusterer
 from deccs.checks import number
 from deccs.data.source import each_block
 from deccs.deep import IDEC
 from deccs.members.neighbors import kept_share, neighbor_graph, normalized_cut
+from deccs.network import autoencoder
 from deccs.storage import NO_CHECKPOINT, FolderCheckpoint, load
 from deccs.storage.models import ESTIMATORS
 
@@ -251,19 +262,26 @@ def test_a_grid_search_over_settings_of_a_deep_method(blobs):
 
 
 def test_a_fit_embeds_every_row_once(small, blobs, monkeypatch):
-    """After the training, in double precision: labels, answers and callbacks share one pass."""
-    n_embedded, real = [], base.encode_exactly
+    """After the training, in double precision: labels, answers and callbacks share one pass.
 
-    def counted(*given):
-        for Z in real(*given):
-            n_embedded.append(len(Z))
-            yield Z
+    Before it, labels are judged on a sample; here that is all rows.
+    """
+    n_embedded = []
 
-    monkeypatch.setattr(base, "encode_exactly", counted)
+    def counted(encoder):
+        def encode(scaled):
+            n_embedded.append(len(scaled))
+            return encoder(scaled)
+
+        return encode
+
+    for module in (estimator, autoencoder):
+        real = module.exact_encoder
+        monkeypatch.setattr(module, "exact_encoder", lambda net, real=real: counted(real(net)))
     model = small(members=MEMBERS, n_rounds=0, callbacks=[Callback()]).fit(blobs.X)
-    assert sum(n_embedded) == 180
+    assert sum(n_embedded) == 180 + 180
     model.answer(blobs.X)
-    assert sum(n_embedded) == 360
+    assert sum(n_embedded) == 180 + 360
 
 
 def test_a_checkpoint_that_was_given_stays(small, blobs, tmp_path):

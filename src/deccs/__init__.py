@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         RandomProjectionFCM,
     )
     from deccs.counting.count import count_clusters
+    from deccs.counting.one_group import OneGroupWarning
     from deccs.estimator import DECCS
     from deccs.events import Callback, Progress
     from deccs.members.default import default_members
@@ -35,6 +36,7 @@ HOMES = {
     "TrainingError": "network.autoencoder",
     "Pretraining": "settings",
     "Round": "rounds.records",
+    "OneGroupWarning": "counting.one_group",
     "count_clusters": "counting.count",
     "default_members": "members.default",
     **dict.fromkeys(
@@ -77,6 +79,7 @@ __all__ = [
     "AutoencoderConsensus",
     "ConsensusClustering",
     "ConsensusMatrix",
+    "OneGroupWarning",
     "Pretraining",
     "RandomProjectionEM",
     "RandomProjectionFCM",

@@ -173,6 +173,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         "label_source_": str,
         "candidates_": Maybe(list[Candidate]),
         "seen_": Maybe(Seen | None),
+        "trust_": Maybe(Trust | None),
         "pretraining_search_": Any,
         "_cluster_names": list[Annotated[np.ndarray, wholes("n_places")]],
         "_cluster_map": wholes("n_members", "n_places", below="n_clusters"),
@@ -254,6 +255,9 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             raise ValueError("label_classifier_ or seen_ must give the labels")
         if seen is not None and seen.labels is not None and seen.labels.max() >= self.n_clusters_:
             raise ValueError("seen_ has labels of more than n_clusters_ clusters")
+        trust: Trust | None = getattr(self, "trust_", None)
+        if trust is not None and not trust.is_of(self.n_features_in_, self.n_clusters_):
+            raise ValueError("trust_ is not of a fit with n_features_in_ and n_clusters_")
 
     def _said_most(self) -> int:
         """The highest cluster number that members of the views have."""
@@ -308,7 +312,9 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         fit.listeners.tell("on_progress", Progress("confidence", 0, 1))
         count = getattr(self, "count_", None)
         signs = None if count is None else count.signs
-        trust, self._stability = judge(fit.source, self.scaler_, self._labels_of, fit.root, signs)
+        trust, self._stability = judge(
+            fit.source, self.scaler_, self._labels_of, fit.root, self.n_clusters_, signs
+        )
         self.trust_: Trust | None = trust
         fit.listeners.tell("on_progress", Progress("confidence", 1, 1))
         if trust.signs.of_one_group:

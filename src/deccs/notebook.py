@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from deccs.counting.words import sentence_of, stability_sentence
+from deccs.counting.words import sentence_of, stability_sentence, warning_of_one_group
 from deccs.rounds.records import Round
 
 
@@ -27,11 +27,14 @@ def summary_html(model: Summarized) -> str:
     sizes = np.bincount(model.labels_)  # (n_clusters,)
     answer, stability = sentence_of(model), getattr(model, "cluster_stability_", None)
     facts = {} if answer is None else {"answer": answer}
+    trust = getattr(model, "trust_", None)
+    if trust is not None and trust.signs.of_one_group:
+        facts["warning"] = warning_of_one_group(trust.signs)
     if stability:
         facts["stability"] = stability_sentence(stability)
     facts |= {
-        "agreement": f"{model.rounds_[0].agreement:.3f} in round 0, "
-        f"{model.agreement_:.3f} in the best round",
+        "agreement": f"{model.rounds_[0].agreement:.3f} before training, "
+        f"{model.agreement_:.3f} after it",
         "rounds": f"{len(model.rounds_)}, best: {model.best_round_}",
         "cluster sizes": ", ".join(str(size) for size in sizes),
         "members": ", ".join(model.member_names_),

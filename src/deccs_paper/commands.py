@@ -29,7 +29,7 @@ PoolAgain = Annotated[bool, typer.Option("--again", help="Also repeat runs that 
 
 
 def add_commands(app: typer.Typer) -> None:
-    for command in (reproduce, benchmark, yardstick, how_many, demo):
+    for command in (reproduce, benchmark, yardstick, how_many, confidence, demo):
         app.command(rich_help_panel=PANEL)(command)
 
 
@@ -264,6 +264,46 @@ def how_many(
         seeds,
         without_clusters=no_clusters,
         fits=fits,
+        jobs=jobs,
+        out=out,
+        page=page,
+        again=again,
+        learn=learn,
+    )
+
+
+def confidence(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FOLDER ...]", help="Folders of .npz files with X and y.", show_default=False
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Fits of each data set.")] = 1,
+    no_clusters: Annotated[
+        bool, typer.Option("--no-clusters", help="Also data without clusters: noise.")
+    ] = False,
+    jobs: PoolJobs = 1,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The file of records.")
+    ] = Path("results/confidence.jsonl"),
+    page: PoolPage = None,
+    again: PoolAgain = False,
+    learn: Annotated[
+        bool, typer.Option("--learn", help="Learn the weights of confidence from the records.")
+    ] = False,
+) -> None:
+    """Measure what the confidence of DECCS is worth, on labeled data sets and on noise.
+
+    One JSON line per run. Runs that have one are not repeated: interrupted, the same command
+    resumes. No fit sees the classes.
+    """
+    from deccs_paper.confidence import command
+
+    command.command(
+        folders or [],
+        seeds,
+        without_clusters=no_clusters,
         jobs=jobs,
         out=out,
         page=page,

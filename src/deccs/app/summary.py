@@ -16,7 +16,14 @@ from deccs.app.run_folder import EMBEDDING, LABELS, MODEL, REPORT, SUMMARY
 from deccs.app.run_reading import file_sha256, path_from
 from deccs.base import Clusterer
 from deccs.counting.records import ClusterStability
-from deccs.counting.words import n_stable, sentence_of, stability_sentence
+from deccs.counting.trust import signs_for
+from deccs.counting.words import (
+    n_stable,
+    sentence_of,
+    stability_sentence,
+    warning_of_one_group,
+)
+from deccs.data.source import source_of
 from deccs.data.tables import Table
 from deccs.data.tables.raw import listed
 from deccs.environment import machine, peak_memory_mb, versions
@@ -35,6 +42,7 @@ def summarize(
         **request_facts(request, table),
         "method": type(model).__name__,
         "scaled": model.scaler_.kind,
+        **warning_facts(model, table),
         **k_facts(model),
         **cluster_facts(model, answer),
         **ensemble_facts(model),
@@ -87,7 +95,15 @@ def cluster_facts(model: Clusterer, answer: Answer) -> dict[str, Any]:
         for cluster, total in zip(clusters, sums, strict=True):
             cluster["confidence"] = float(total / cluster["size"]) if cluster["size"] else None
         facts["confidence"] = float(confidence.mean())
+    if answer.support is not None:
+        facts["support"] = float(answer.support.mean())
     return facts | stability_facts(model, clusters)
+
+
+def warning_facts(model: Clusterer, table: Table) -> dict[str, Any]:
+    """A warning in words where the data looks like one group, whatever the members agree on."""
+    signs = signs_for(model, source_of(table.X))
+    return {"warning": warning_of_one_group(signs)} if signs and signs.of_one_group else {}
 
 
 def k_facts(model: Clusterer) -> dict[str, Any]:
@@ -142,7 +158,9 @@ def summary_text(out: Path, summary: Mapping[str, Any]) -> str:
     data = summary["data"]
     sizes = (f"{cluster['label']}: {cluster['size']}" for cluster in summary["clusters"])
     noise = f"; {summary['noise']} rows are noise" if summary["noise"] else ""
-    lines = {"answer": summary["k"]["sentence"]} if "k" in summary else {}
+    lines = {"warning": summary["warning"]} if "warning" in summary else {}
+    if "k" in summary:
+        lines["answer"] = summary["k"]["sentence"]
     lines["clusters"] = listed(sizes, most=30) + noise
     if "stability" in summary:
         lines["stability"] = summary["stability"]["sentence"]
@@ -152,13 +170,16 @@ def summary_text(out: Path, summary: Mapping[str, Any]) -> str:
     if "agreement_over_rounds" in summary:
         agreements = summary["agreement_over_rounds"]
         lines["agreement"] = (
-            f"{agreements[0]:.3f} in round 0, {summary['agreement']:.3f} in the best round "
-            f"({summary['best_round']} of {len(agreements) - 1})"
+            f"{agreements[0]:.3f} before training, {summary['agreement']:.3f} after it "
+            f"(round {summary['best_round']} of {len(agreements) - 1})"
         )
     elif "agreement" in summary:
         lines["agreement"] = f"{summary['agreement']:.3f}"
     if "confidence" in summary:
-        lines["confidence"] = f"{summary['confidence']:.3f} on average"
+        support = (
+            f"; the members' support is {summary['support']:.3f}" if "support" in summary else ""
+        )
+        lines["confidence"] = f"{summary['confidence']:.3f} on average{support}"
     if data["rows_without_label"]:
         lines["no label"] = f"{data['rows_without_label']} rows with missing values"
     seconds = summary["seconds"]

@@ -242,7 +242,7 @@ def mixture_gain(X: np.ndarray, seed: int) -> float:
     """How much lower the BIC of a mixture is than that of one normal cloud, for each row; 0 at least."""
     components = of_one_scale(leading_components(X, N_COMPONENTS))
     scores = []
-    for k in range(1, min(MOST_CLOUDS, len(X) // 3) + 1):
+    for k in range(1, max(1, min(MOST_CLOUDS, len(X) // 3)) + 1):
         mixture = GaussianMixture(k, reg_covar=1e-3, random_state=seed)
         with reproducible_threads():
             scores.append(mixture.fit(components).bic(components))

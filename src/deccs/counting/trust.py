@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -29,9 +30,9 @@ from deccs.data.source import RowSource, SelectedRows, blocks
 from deccs.members.running import of_one_scale
 from deccs.members.views import Components, fit_components
 from deccs.seeds import seed_for
-from deccs.storage import stored
+from deccs.storage import reals, stored
 
-WEIGHTS = {"always": -0.8, "support": 0.2, "neighbors": 0.35, "stability": 2.0, "density": 1.25}
+WEIGHTS = {"always": 0.05, "support": 0.2, "neighbors": 0.35, "stability": 2.0, "density": 1.25}
 SUREST = 0.999  # support beyond this is alike
 DENSEST = 1.0  # ... and density
 N_NEIGHBORS = 10  # whose labels are compared
@@ -47,9 +48,24 @@ class Trust:
 
     components: Components  # how any row is compared with the sample
     drawn: Drawn  # the sample, with its labels
-    stability: np.ndarray  # (n_clusters,) Jaccard similarity under resampling, less that by chance
-    usual: np.ndarray  # (n_clusters,) log of the distance to neighbors inside each cluster
+    # Jaccard similarity of each cluster under resampling, less that by chance.
+    stability: Annotated[np.ndarray, reals("n_clusters", least=-1, most=1)]
+    # The log of the distance to neighbors inside each cluster.
+    usual: Annotated[np.ndarray, reals("n_clusters")]
     signs: Signs  # of clusters in the data
+
+    def check_stored(self) -> None:
+        """Raise a ValueError for parts that do not fit each other."""
+        axes = self.components.axes
+        width = len(self.components.mean) if axes is None else axes.shape[1]
+        if width != self.drawn.points.shape[1]:
+            raise ValueError("components of trust and its sample have different columns")
+        if not len(self.drawn.labels) or self.drawn.labels.max() >= len(self.stability):
+            raise ValueError("the sample of trust has clusters that nothing is known of")
+
+    def is_of(self, n_features: int, n_clusters: int) -> bool:
+        """Whether it can judge rows of so many columns with labels of so many clusters."""
+        return len(self.components.mean) == n_features and len(self.stability) == n_clusters
 
     def confidence(self, scaled: np.ndarray, labels: np.ndarray, support: np.ndarray) -> np.ndarray:
         """How sure labels are: (n,) from 0 to 1, of (n, n_features) rows with the members' support."""
@@ -85,6 +101,7 @@ def judge(
     scaler: Callable[[np.ndarray], np.ndarray],
     label: Callable[[RowSource], np.ndarray],
     root: int,
+    n_clusters: int,
     signs: Signs | None = None,
 ) -> tuple[Trust, list[ClusterStability]]:
     """What is known of the labels of a fit, and of each cluster, from a sample of its rows.
@@ -94,18 +111,35 @@ def judge(
     rows, seed = rows_to_judge(source, root), seed_for(root, "stability")
     scaled = scaled_rows(source, scaler, rows)
     components = fit_components(scaled, seed)
-    drawn = Drawn(components(scaled), label(SelectedRows(source, rows)), seed)
-    if signs is None:
-        signs = signs_of(of_one_scale(drawn.points), scaled, seed)
+    points = components(scaled)
+    drawn = Drawn(points, label(SelectedRows(source, rows)), seed)
+    signs = signs or signs_of(of_one_scale(points), scaled, seed)
     stability = stability_of(drawn)
-    return trust_in(drawn, components, signs, stability), stability
+    return trust_in(drawn, n_clusters, components, signs, stability), stability
+
+
+def signs_for(model: Any, source: RowSource) -> Signs | None:
+    """The signs of clusters in the data of a fit, known or looked for now; None for one cluster."""
+    trust, count = getattr(model, "trust_", None), getattr(model, "count_", None)
+    if getattr(model, "n_clusters_", 2) < 2:
+        return None
+    if trust is not None:
+        return trust.signs
+    if count is not None and count.signs is not None:
+        return count.signs
+    seed = seed_for(0, "stability")
+    scaled = scaled_rows(source, model.scaler_, rows_to_judge(source, 0))
+    return signs_of(of_one_scale(fit_components(scaled, seed)(scaled)), scaled, seed)
 
 
 def trust_in(
-    drawn: Drawn, components: Components, signs: Signs, stability: Sequence[ClusterStability]
+    drawn: Drawn,
+    n_clusters: int,
+    components: Components,
+    signs: Signs,
+    stability: Sequence[ClusterStability],
 ) -> Trust:
     """What the drawn rows tell of the labels of a fit. Of clusters too small to judge, the mean."""
-    n_clusters = int(drawn.labels.max()) + 1
     above_chance = {each.cluster: each.jaccard - each.reference for each in stability}
     mean = np.mean(list(above_chance.values())) if above_chance else 0.0
     _, distance = around(drawn.points, drawn.labels, drawn)
@@ -129,6 +163,8 @@ def around(points: np.ndarray, labels: np.ndarray, drawn: Drawn) -> tuple[np.nda
     (array([0.5, 0.5]), array([2. , 0.6]))
     """
     n_far = max(1, min(N_FAR, len(drawn.labels) - 2))
+    if len(drawn.labels) < 3:  # nobody but the row itself
+        return np.full(len(labels), 0.5), np.full(len(labels), smallest(drawn))
     n_neighbors = min(N_NEIGHBORS, n_far)
     distances = np.nan_to_num(cdist(points, drawn.points), nan=np.inf)  # (n, n_drawn)
     nearest = np.argpartition(distances, n_far, axis=1)[:, : n_far + 1]

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from deccs.answer import Answer
 from deccs.checks import whole
+from deccs.counting.trust import signs_for
 from deccs.data.source import RowSource, source_of
 from deccs.report import over_k, sections
 from deccs.report.clusters import differences
@@ -70,7 +71,8 @@ def write_report(
     source, columns = rows_of(X), dict(columns or {})
     check_arguments(model, source, ids, columns, image_shape, max_points, projection)
     feature_names = names_of_columns(model, feature_names, source.shape[1])
-    result = Result.of(model, checked_answer(model, model.answer(X) if answer is None else answer))
+    answer = checked_answer(model, model.answer(X) if answer is None else answer)
+    result = Result.of(model, answer, signs_for(model, source))
 
     names = None if ids is None else [plain_id(value) for value in np.asarray(ids).tolist()]
     scatter = scatter_of(

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from deccs.answer import Answer
+from deccs.counting.one_group import Signs
 from deccs.counting.records import ClusterStability, Count
 from deccs.data.sampling import Others, draw_rows
 from deccs.labels import NOISE, align_labels
@@ -163,9 +164,10 @@ class Result:
     best_round: int = 0
     count: Count | None = None  # of a model that was not told the number of clusters
     stability: Sequence[ClusterStability] = ()
+    signs: Signs | None = None  # of clusters in the data
 
     @classmethod
-    def of(cls, model: Any, answer: Answer) -> Result:
+    def of(cls, model: Any, answer: Answer, signs: Signs | None = None) -> Result:
         highest = int(answer.labels.max(initial=-1)) + 1
         return cls(
             answer,
@@ -176,6 +178,7 @@ class Result:
             best_round=getattr(model, "best_round_", 0),
             count=getattr(model, "count_", None),
             stability=tuple(getattr(model, "cluster_stability_", None) or ()),
+            signs=signs,
         )
 
     @property

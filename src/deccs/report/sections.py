@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from deccs.counting.records import ClusterStability
-from deccs.counting.words import n_stable, sentence, stability_sentence
+from deccs.counting.words import n_stable, sentence, stability_sentence, warning_of_one_group
 from deccs.data.source import RowSource
 from deccs.environment import versions
 from deccs.report.clusters import Differences, as_png, nearest_to_center
@@ -56,7 +56,10 @@ def facts(result: Result) -> str:
         values["members"] = str(len(result.member_names))
     if result.stability:
         values["stable clusters"] = f"{n_stable(result.stability)} of {len(result.stability)}"
-    if result.agreement is not None:
+    if result.rounds and result.agreement is not None:
+        before = f"{result.rounds[0].agreement:.2f}"
+        values["agreement before and after training"] = f"{before} \u2192 {result.agreement:.2f}"
+    elif result.agreement is not None:
         values["agreement"] = f"{result.agreement:.3f}"
     if answer.confidence is not None:
         values["mean confidence"] = f"{answer.confidence.mean():.3f}"
@@ -64,8 +67,13 @@ def facts(result: Result) -> str:
 
 
 def lead(result: Result) -> str:
-    """The answer in words, and the clusters that do not last; empty if nothing is known of either."""
+    """A warning where nothing speaks for clusters, the answer in words, clusters that do not last.
+
+    Empty if nothing is known of them.
+    """
     html = ""
+    if result.signs is not None and result.signs.of_one_group:
+        html += f'<p class="lead warn">{escape(warning_of_one_group(result.signs))}</p>'
     if result.count is not None:
         text = sentence(result.count, result.answer.labels[result.count.sample])
         html += f'<p class="lead">{escape(text)} <a href="#count-head">The evidence</a></p>'
@@ -131,8 +139,9 @@ def agreement_over_rounds(rounds: Sequence[Round], best_round: int) -> str:
     )
     best = rounds[best_round]
     text = (
-        f"Agreement from {rounds[0].agreement:.2f} in round 0 to {best.agreement:.2f} "
-        f"in round {best_round}, the best of {len(rounds)}."
+        f"Agreement from {rounds[0].agreement:.2f} in round 0, before any training for it, to "
+        f"{best.agreement:.2f} in round {best_round}, the best of {len(rounds)}. Members that were "
+        "trained to agree do so on anything: it says nothing about how real clusters are."
     )
     rows = [
         [

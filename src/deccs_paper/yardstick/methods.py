@@ -346,7 +346,8 @@ def fitted(model: Any, X: np.ndarray) -> Clustering:
     answers = Answers()
     labels = model.set_params(callbacks=[answers]).fit(X).labels_
     answer = Answer.joined(answers.blocks)
-    confidence = answer.confidence
+    # Support, where there is one: what the records were made with.
+    confidence = answer.confidence if answer.support is None else answer.support
     if confidence is None and answer.probabilities is not None:
         confidence = answer.probabilities.max(axis=1)
     source: str | None = getattr(model, "label_source_", None)

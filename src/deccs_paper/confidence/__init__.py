@@ -1,0 +1,1 @@
+"""Is confidence honest? Its figures on data with known classes, and on data without clusters."""
