@@ -20,7 +20,7 @@ def test_a_fitted_model_shows_its_summary_below_scikit_learn_s_diagram(fitted):
     shown = fitted._repr_html_()
     diagram = BaseEstimator._html_repr(fitted)
     assert without_numbers(shown).startswith(without_numbers(diagram)[:200])
-    assert f"{fitted.agreement_:.3f} in the best round" in shown
+    assert f"{fitted.agreement_:.3f} after it" in shown
     assert "60, 60, 60" in shown  # the three blobs
     assert fitted._repr_mimebundle_()["text/html"].endswith("</table>")
 
