@@ -120,13 +120,13 @@ def judge(
 
 def signs_for(model: Any, source: RowSource) -> Signs | None:
     """The signs of clusters in the data of a fit, known or looked for now; None for one cluster."""
-    trust, count = getattr(model, "trust_", None), getattr(model, "count_", None)
     if getattr(model, "n_clusters_", 2) < 2:
         return None
-    if trust is not None:
-        return trust.signs
-    if count is not None and count.signs is not None:
-        return count.signs
+    for part in (getattr(model, "trust_", None), getattr(model, "count_", None)):
+        if part is not None and part.signs is not None:
+            return part.signs
+    if not hasattr(model, "scaler_"):  # a model of somebody else
+        return None
     seed = seed_for(0, "stability")
     scaled = scaled_rows(source, model.scaler_, rows_to_judge(source, 0))
     return signs_of(of_one_scale(fit_components(scaled, seed)(scaled)), scaled, seed)
