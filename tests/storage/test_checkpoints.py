@@ -73,7 +73,8 @@ class Stopper(Callback):
         self.after, self.seen = after, 0
 
     def on_progress(self, progress):
-        self.count()
+        if progress.stage != "confidence":  # which trains nothing
+            self.count()
 
     def on_round(self, finished):
         self.count()

@@ -119,7 +119,8 @@ class Counts(Callback):
         self.steps, self.rounds = [], []
 
     def on_progress(self, progress):
-        self.steps.append(progress.step)
+        if progress.stage != "confidence":  # which trains nothing
+            self.steps.append(progress.step)
 
     def on_round(self, finished):
         self.rounds.append(finished.number)
