@@ -160,13 +160,12 @@ def replace_file(run, name, rng):
         rng.choice([name, name, "model", "report.html", "checkpoint", LOCK, COMPLETE, MOVING])
     )
     path = run / name
-    if not path.parent.resolve().is_relative_to(run.resolve()):  # behind a link of ours
+    inside = os.path.realpath(path.parent).startswith(os.path.realpath(run))
+    if not inside or not path.parent.is_dir():  # behind a link or a file of ours
         return "nothing"
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     path.unlink(missing_ok=True)
-    if not path.parent.is_dir():
-        return "nothing"
     ways = ["missing", "empty", "fifo", "folder", "zero", "loop", "tty", "huge", "outside"]
     way = str(rng.choice(ways))
     links = {"zero": "/dev/zero", "loop": path.name, "tty": "/dev/stdin", "outside": ".."}
