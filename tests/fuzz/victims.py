@@ -6,7 +6,7 @@ import json
 import tempfile
 import warnings
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +115,7 @@ MORE = {
 }
 
 
+@cache
 def victims() -> dict[str, Victim]:
     """All of them, fitted and saved."""
     ours = {
