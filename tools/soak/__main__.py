@@ -4,6 +4,7 @@ import argparse
 import json
 import random
 import shutil
+import signal
 import statistics
 import sys
 import tempfile
@@ -26,6 +27,8 @@ WORDS = 300  # of a message in the record
 
 def main(arguments=None):
     options = read_options(arguments)
+    # In the background Ctrl-C is ignored, and children would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="deccs-soak-") as folder, options.out.open("w") as out:
         stage = Stage(Path(folder))
