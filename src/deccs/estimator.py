@@ -251,7 +251,10 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             raise ValueError("member_names_ and _cluster_map must have one entry for each member")
         if self.best_round_ >= len(self.rounds_) or max(self._said_most(), widest - 1) >= n_places:
             raise ValueError("best_round_ or a cluster of a member is out of range")
-        if self.label_classifier_ is None and (seen is None or seen.labels is None):
+        last = self.label_classifier_
+        if last is not None and last.weight.shape[2] != self.classifiers_.weight.shape[2]:
+            raise ValueError("label_classifier_ and classifiers_ must be of one representation")
+        if last is None and (seen is None or seen.labels is None):
             raise ValueError("label_classifier_ or seen_ must give the labels")
         if seen is not None and seen.labels is not None and seen.labels.max() >= self.n_clusters_:
             raise ValueError("seen_ has labels of more than n_clusters_ clusters")

@@ -167,6 +167,17 @@ def test_an_index_out_of_range_is_refused_although_few_rows_find_it(blobs, tmp_p
             load(tmp_path / "m")
 
 
+@pytest.mark.parametrize("name", ["classifiers_", "label_classifier_"])
+def test_classifiers_of_another_representation_are_refused(name, small, blobs, tmp_path):
+    """One weight for each cluster is spread over all columns in silence."""
+    model = small().fit(blobs.X)
+    classifiers = getattr(model, name)
+    classifiers.weight = nn.Parameter(classifiers.weight[:, :, :1].detach())
+    model.save(tmp_path / "m")
+    with pytest.raises(ModelFileError, match="one representation|columns without a name"):
+        load(tmp_path / "m")
+
+
 def test_a_tree_with_a_circle_is_refused(blobs, tmp_path):
     model = deep.DeepECT(3, n_steps=20, **SHORT).fit(blobs.X)
     parents = model.tree_.parents

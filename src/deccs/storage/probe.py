@@ -39,8 +39,9 @@ def probe(model: Any) -> None:
         warnings.simplefilter("ignore")
         answer = Answer.joined(model._answers(rows))
         check_answer(answer, rows.shape[0], highest_label(model))
-        if hasattr(model, "get_feature_names_out"):
-            model.get_feature_names_out()
+        names = getattr(model, "get_feature_names_out", None)
+        if names is not None and len(names()) != answer.Z.shape[1]:
+            raise ValueError("its answer for a few rows has columns without a name")
         if hasattr(model, "count_"):
             count = model.count_
             count.labels(model.scaler_(rows.X), int(count.ks[-1]) if len(count.ks) else 1)
