@@ -68,6 +68,11 @@ def test_weights_that_made_the_labels_are_learned(tmp_path):
     assert "12 records" in text and "AUROC" in text
 
 
+def test_without_records_nothing_is_learned(tmp_path):
+    with pytest.raises(ValueError, match="no records of labeled data sets"):
+        learning.learned_text(tmp_path / "none.jsonl")
+
+
 def test_noise_is_measured_and_shown(tmp_path):
     draw = noise.Noise("uniform noise", 2, 0, n=120, k=2)
     out = tmp_path / "out.jsonl"

@@ -106,6 +106,11 @@ def left_out(made: Sequence[Record]) -> list[dict[str, float]]:
 def learned_text(out: Path) -> str:
     """The weights, and what they give for each data set when it is left out."""
     made = usable(out)
+    if not made:
+        raise ValueError(
+            f"{out} has no records of labeled data sets other than the paper's. Make some first: "
+            "deccs confidence FOLDER."
+        )
     weights = learned(made)
     rows = left_out(made)
     means = {name: np.nanmean([row[name] for row in rows]) for name in ("error", "auroc")}
