@@ -15,16 +15,22 @@ MEMBERS = [("kmeans", KMeans(3, n_init=1)), ("ward", AgglomerativeClustering(3))
 
 
 class Recorder(Callback):
-    """All events as (hook, record); it asks to stop at the event of a number."""
+    """All events as (hook, record); it asks to stop at the event of a number.
+
+    The look at confidence, which trains nothing, is kept apart.
+    """
 
     def __init__(self, stop_at=math.inf):
-        self.events, self.stop_at = [], stop_at
+        self.events, self.stop_at, self.judging = [], stop_at, []
 
     def on_fit_start(self, estimator):
         self.events.append(("on_fit_start", estimator))
 
     def on_progress(self, progress):
-        self.events.append(("on_progress", progress))
+        if progress.stage == "confidence":
+            self.judging.append((self.hooks[-1], progress.step, progress.n_steps))
+        else:
+            self.events.append(("on_progress", progress))
 
     def on_round(self, finished):
         self.events.append(("on_round", finished))
@@ -44,6 +50,10 @@ class Recorder(Callback):
     @property
     def hooks(self):
         return [name for name, _ in self.events]
+
+
+def test_the_look_at_confidence_is_told_after_the_last_round(watched):
+    assert watched[1].judging == [("on_round", 0, 1), ("on_round", 1, 1)]
 
 
 @pytest.fixture(scope="module")
