@@ -27,7 +27,7 @@ class Recorder(Callback):
         self.events.append(("on_fit_start", estimator))
 
     def on_progress(self, progress):
-        if progress.stage == "confidence":
+        if getattr(progress, "stage", "") == "confidence":
             self.judging.append((self.hooks[-1], progress.step, progress.n_steps))
         else:
             self.events.append(("on_progress", progress))
