@@ -28,7 +28,7 @@ def test_there_are_twenty_draws_of_five_kinds():
 
 
 def test_permuted_columns_keep_their_values():
-    draw = noise.Noise("permuted breast cancer", 3, 0)
+    draw = noise.Noise("permuted breast cancer", 400, 3, 0)
     X, y = draw.arrays()
     assert X.shape == (400, 3) and not y.any()
     whole = np.round(noise.table(draw.kind), 4)
@@ -74,7 +74,7 @@ def test_without_records_nothing_is_learned(tmp_path):
 
 
 def test_noise_is_measured_and_shown(tmp_path):
-    draw = noise.Noise("uniform noise", 2, 0, n=120, k=2)
+    draw = noise.Noise("uniform noise", 120, 2, 0, k=2)
     out = tmp_path / "out.jsonl"
     for record in carry_out(ConfidenceRun(draw, 0, ("DECCS",), noise.EXPERIMENT)):
         append(out, record)

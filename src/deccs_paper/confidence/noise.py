@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
 from deccs import datasets
-from deccs.datasets.sources import content_sha256
 from deccs.seeds import seed_for
 from deccs_paper.how_many.no_clusters import KINDS as MADE_UP
+from deccs_paper.how_many.no_clusters import NoClusters
 
 EXPERIMENT = "confidence in noise"
 PERMUTED = {"permuted breast cancer": (2, 5, 10, 20, 30), "permuted MICE": (2, 5, 10, 30, 77)}
@@ -28,33 +28,20 @@ def table(kind: str) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Noise:
+class Noise(NoClusters):
     """A draw of data without clusters, of which a fit is asked for five."""
 
-    kind: str
-    d: int
-    draw: int
-    n: int = ROWS
     k: int = N_CLUSTERS
 
-    @property
-    def name(self) -> str:
-        return f"{self.kind}, {self.n} x {self.d}, draw {self.draw}"
-
-    @cached_property
-    def sha256(self) -> str:
-        return content_sha256(*self.arrays())
-
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rounded, so that the values do not depend on how a machine adds up."""
-        rng = np.random.default_rng(seed_for(0, self.name))
+        """As of the base, or a real table with its columns permuted."""
         if self.kind in MADE_UP:
-            X = MADE_UP[self.kind](rng, self.n, self.d)
-        else:
-            whole = table(self.kind)
-            rows = rng.permutation(len(whole))[: self.n]
-            columns = rng.choice(whole.shape[1], self.d, replace=False)
-            X = np.stack([rng.permutation(whole[rows, column]) for column in columns], axis=1)
+            return super().arrays()
+        rng = np.random.default_rng(seed_for(0, self.name))
+        whole = table(self.kind)
+        rows = rng.permutation(len(whole))[: self.n]
+        columns = rng.choice(whole.shape[1], self.d, replace=False)
+        X = np.stack([rng.permutation(whole[rows, column]) for column in columns], axis=1)
         return np.round(X, 4), np.zeros(self.n, dtype=np.int64)
 
 
@@ -62,5 +49,8 @@ def noise_sets() -> list[Noise]:
     """20 draws of each of the five kinds, with 2 to 100 columns."""
     columns = {**dict.fromkeys(MADE_UP, COLUMNS), **PERMUTED}
     return [
-        Noise(kind, d, draw) for kind, ds in columns.items() for d in ds for draw in range(N_DRAWS)
+        Noise(kind, ROWS, d, draw)
+        for kind, ds in columns.items()
+        for d in ds
+        for draw in range(N_DRAWS)
     ]
