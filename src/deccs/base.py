@@ -39,10 +39,14 @@ from deccs.counting.count import count_clusters_of
 from deccs.counting.records import ClusterStability, Count, KCandidate
 from deccs.data.images import image_shape_of
 from deccs.data.inputs import as_source, output_dtype
-from deccs.data.rows import Rows
+from deccs.data.coding import Coding
+from deccs.data.kinds import KINDS
+from deccs.data.rows import Rows, widths_of
 from deccs.data.sampling import draw_rows
-from deccs.data.scaling import Scaler, fit_scaler
+from deccs.data.scalers import fit_scaler
+from deccs.data.scaling import Scaler
 from deccs.data.source import RowSource, SelectedRows, each_block, fingerprint_of
+from deccs.data.table_scaling import TableScaler, check_coding
 from deccs.events import Listeners
 from deccs.labels import warn_of_empty_clusters
 from deccs.members.neighbors import kept_share, neighbor_graph
@@ -57,6 +61,13 @@ from deccs.storage.networks import check_width
 from deccs.training.start import Start, starting_autoencoder
 
 SCALE = one_of("auto", "global", "columns", "rows", None)
+KINDS_OF_COLUMNS = NONE | Rule(
+    f"None or a dict of column names and kinds ({', '.join(KINDS)})",
+    lambda value: (
+        isinstance(value, Mapping)
+        and all(isinstance(name, str) and kind in KINDS for name, kind in value.items())
+    ),
+)
 CALLBACKS = NONE | instance(list, tuple, words="a list of callbacks")
 NETWORK = settings(Network) | Rule(
     "an Autoencoder or a pair (encoder, decoder) of torch modules",
@@ -105,8 +116,10 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
     (``_learn``) and what it says of rows, block by block (``_answers``).
     """
 
+    ADDED: ClassVar[Mapping[str, Any]] = {"kinds": None}
     LEARNED: ClassVar[Mapping[str, Any]] = {
         "n_features_in_": Annotated[int, whole(at_least=1)],
+        "coding_": Maybe(Coding | None),
         "scaler_": Scaler,
         "labels_": wholes("n_points"),
         "n_clusters_": Maybe(Annotated[int, whole(at_least=1)]),
@@ -119,6 +132,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
     n_clusters: Annotated[int | str | range, N_CLUSTERS] = 8
     _: KW_ONLY
     scale: Annotated[str | None, SCALE] = "auto"
+    kinds: Annotated[Mapping[str, str] | None, KINDS_OF_COLUMNS] = None
     random_state: Annotated[int | np.random.RandomState | None, SEED] = None
     verbose: Annotated[bool, FLAG] = False
     callbacks: Annotated[Sequence[Any] | None, CALLBACKS] = None
@@ -258,11 +272,26 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         return count, np.concatenate([count.places(block) for block in blocks])
 
     def _sizes(self) -> dict[str, int]:
-        sizes = {"n_features": self.n_features_in_, "n_wanted": self.n_wanted}
+        sizes = {"n_features": self._widths[0], "n_wanted": self.n_wanted}
         sizes["n_clusters"] = getattr(self, "n_clusters_", None)
         return {name: size for name, size in sizes.items() if is_whole(size)}
 
+    @property
+    def _n_cells(self) -> int:
+        """How many numbers a row is coded as."""
+        coding: Coding | None = getattr(self, "coding_", None)
+        return int(self.n_features_in_) if coding is None else len(coding.cells)
+
+    @property
+    def _widths(self) -> tuple[int, int]:
+        """How many numbers members and networks see of a row."""
+        return widths_of(getattr(self, "scaler_", None), self._n_cells)
+
     def _check_learned(self) -> None:
+        coding: Coding | None = getattr(self, "coding_", None)
+        if coding is not None and len(coding.names) != self.n_features_in_:
+            raise ValueError("coding_ must have n_features_in_ columns")
+        check_coding(self.scaler_, coding, self._n_cells)
         used = np.unique(self.labels_)
         most = max(MOST_CLUSTERS, len(used))
         wanted = self.n_wanted if is_whole(self.n_wanted) else 1
@@ -387,6 +416,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         return tags
 
 
@@ -449,7 +479,7 @@ class TrainedEmbedder(Embedder):
     def _check_learned(self) -> None:
         super()._check_learned()
         if isinstance(getattr(self, "autoencoder_", None), Autoencoder):
-            check_width(self.autoencoder_.encoder, self.n_features_in_)
+            check_width(self.autoencoder_.encoder, self._widths[1])
 
     def _rows_to_train_on(self, fit: Fit) -> Rows:
         """The rows the network is trained on."""
@@ -461,7 +491,7 @@ class TrainedEmbedder(Embedder):
     @property
     def _n_features_out(self) -> int:
         with torch.no_grad():
-            rows = torch.zeros(2, self.n_features_in_, dtype=torch.float32)
+            rows = torch.zeros(2, self._widths[1], dtype=torch.float32)
             return int(self.autoencoder_.encoder(rows).shape[1])
 
 
@@ -480,6 +510,8 @@ class AutoencoderEmbedder(TrainedEmbedder):
 
     def _rows_to_train_on(self, fit: Fit) -> Rows:
         network = self.settings_for("network")
+        if isinstance(fit.scaler, TableScaler):
+            return fit.rows(self.device)
         # Whoever brings modules of their own decides what they are trained with.
         given = network.image_shape if isinstance(network, Network) else None
         return fit.rows(self.device, image_shape_of(fit.source, given))

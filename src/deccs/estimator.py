@@ -108,6 +108,9 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         components; rows of one length for words, counts that are mostly 0, LSA and normalized
         embeddings; else one mean and deviation per column. Data that already has one scale is left
         alone.
+    kinds : dict of column names and kinds, or None
+        What columns of a data frame are, where their data do not tell: "number", "category", "ordered", "yes/no",
+        "date" and "text" are clustered, "code", "id" and "constant" are left out. See :func:`deccs.kinds_of`.
     n_jobs : int or None
         Members that run at the same time.
     member_timeout : float or None
@@ -142,6 +145,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     autoencoder_ : the consensus representation function (its ``encoder``)
     classifiers_, label_classifier_ : the members' linear classifiers, and the one for the labels
     scaler_ : what was learned about the columns' scale
+    coding_ : how the columns of a data frame became numbers, None for an array
     pretraining_search_ : settings tried and their errors, None without ``pretraining.grid``
     n_clusters_ : int
     count_ : Count, all that is known about their number after a fit with n_clusters="auto"; its parts
@@ -188,7 +192,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     n_jobs: Annotated[int | None, N_JOBS] = None
     member_timeout: Annotated[float | None, TIMEOUT] = None
 
-    ADDED: ClassVar[dict[str, Any]] = {"views": None}
+    ADDED: ClassVar[Mapping[str, Any]] = {**AutoencoderEmbedder.ADDED, "views": None}
     RENAMED: ClassVar[dict[str, str]] = {
         **AutoencoderEmbedder.RENAMED,
         **{
@@ -259,7 +263,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         if seen is not None and seen.labels is not None and seen.labels.max() >= self.n_clusters_:
             raise ValueError("seen_ has labels of more than n_clusters_ clusters")
         trust: Trust | None = getattr(self, "trust_", None)
-        if trust is not None and not trust.is_of(self.n_features_in_, self.n_clusters_):
+        if trust is not None and not trust.is_of(self._widths[0], self.n_clusters_):
             raise ValueError("trust_ is not of a fit with n_features_in_ and n_clusters_")
 
     def _said_most(self) -> int:
@@ -442,10 +446,12 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             yield from super()._answers(source)
             return
         n_rows, n_features = source.shape
+        n_scaled, n_inputs = self._widths
         encoder = exact_encoder(self.autoencoder_)
-        for place in blocks(n_rows, rows_at_once(n_features) // 4):
-            scaled = self.scaler_(source.read(place))
-            answer = self._answer(encoder(scaled), seen and seen.at(seen.places(scaled)))
+        for place in blocks(n_rows, rows_at_once(max(n_features, n_inputs)) // 4):
+            inputs = self.scaler_.inputs(source.read(place))  # (n, n_inputs)
+            scaled = inputs[:, :n_scaled]
+            answer = self._answer(encoder(inputs), seen and seen.at(seen.places(scaled)))
             yield answer if trust is None else trusted(answer, trust, scaled)
 
     def _answer(self, Z: np.ndarray, seen: Seen | None = None) -> Answer:

@@ -18,7 +18,7 @@ from safetensors.torch import load, save
 from deccs import datasets, scores
 from deccs.answer import Answer
 from deccs.data.rows import Rows
-from deccs.data.scaling import fit_scaler
+from deccs.data.scalers import fit_scaler
 from deccs.data.source import source_of
 from deccs.datasets.sources import content_sha256
 from deccs.environment import peak_memory_mb

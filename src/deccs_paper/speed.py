@@ -23,7 +23,7 @@ from rich.console import Console
 from deccs import datasets, scores
 from deccs.clock import Clock
 from deccs.data.rows import Rows
-from deccs.data.scaling import fit_scaler
+from deccs.data.scalers import fit_scaler
 from deccs.data.source import source_of
 from deccs.environment import peak_memory_mb
 from deccs.estimator import DECCS

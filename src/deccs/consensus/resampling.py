@@ -481,7 +481,7 @@ class ConsensusMatrix(Clusterer):
     # The fit
 
     def _sizes(self) -> dict[str, int]:
-        return {"n_features": self.n_features_in_, "n_points": len(self.labels_)}
+        return {"n_features": self._widths[0], "n_points": len(self.labels_)}
 
     def _check_learned(self) -> None:
         super()._check_learned()

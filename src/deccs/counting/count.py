@@ -23,7 +23,8 @@ from deccs.counting.rule import CLEAR, candidates_of, support_of, terms_of
 from deccs.counting.words import reasons_for_one_group
 from deccs.data.inputs import as_source
 from deccs.data.sampling import draw_rows
-from deccs.data.scaling import Scaler, fit_scaler
+from deccs.data.scalers import fit_scaler
+from deccs.data.scaling import Scaler
 from deccs.data.source import RowSource
 from deccs.events import NOBODY, Listeners, Progress
 from deccs.members.running import of_one_scale

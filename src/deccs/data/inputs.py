@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,17 @@ import scipy.sparse as sp
 import torch
 from sklearn.utils.validation import validate_data
 
-from deccs.data.source import ArrayRows, RowSource, source_of
+from deccs.data.coding import Coding
+from deccs.data.frames import is_frame
+from deccs.data.source import (
+    ArrayRows,
+    FilledRows,
+    RowSource,
+    each_block,
+    gaps_in,
+    source_of,
+)
+from deccs.data.tabulate import TableWarning, coded_rows, tabulated
 from deccs.storage.values import LONGEST_MESSAGE, printable
 
 ARRAY_LIKE = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__")
@@ -22,7 +33,108 @@ WHAT_X_IS = (
 
 
 def as_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
-    """Check X and make it a source of rows. Images (n, h, w) are flattened; nothing is copied in vain."""
+    """Check X and make it a source of rows. Images (n, h, w) are flattened; nothing is copied in vain.
+
+    The columns of a data frame are coded as numbers, each by its kind; ``estimator.coding_`` tells how.
+    """
+    if reset:
+        estimator.coding_ = None
+    source = as_rows(estimator, X, reset=reset)
+    coding = getattr(source, "coding", None)
+    if reset:
+        estimator.coding_ = coding
+        warn_of_nothing(source, coding)
+        return source
+    return source if hasattr(estimator.scaler_, "n_scaled") else without_gaps(estimator, source)
+
+
+def as_rows(estimator: Any, X: Any, *, reset: bool) -> RowSource:
+    """Rows of numbers, with NaN where a value is missing."""
+    coding: Coding | None = getattr(estimator, "coding_", None)
+    if isinstance(X, ArrayRows) and X.coding is not None:
+        return coded_source(estimator, X, reset=reset)
+    if is_frame(X):
+        if reset:
+            table = tabulated(X, getattr(estimator, "kinds", None))
+            if not table.is_plain:
+                table.warn_of_what_is_left_out()
+                return coded_source(estimator, table.rows(), reset=True)
+        elif coding is not None:
+            return coded_rows(X, coding)
+    elif not reset and coding is not None and not coding.is_plain:
+        raise ValueError(
+            f"{type(estimator).__name__} was fitted on a data frame with columns of several kinds. "
+            f"X must be a frame with the columns {', '.join(map(repr, coding.names[:20]))}; got "
+            f"{type(X).__name__}."
+        )
+    elif reset and getattr(estimator, "kinds", None):
+        raise ValueError(
+            "kinds says what the columns of a data frame are, and X has no column names. Give a data frame."
+        )
+    return plain_source(estimator, X, reset=reset)
+
+
+def coded_source(estimator: Any, source: ArrayRows, *, reset: bool) -> ArrayRows:
+    """Rows that were coded already: their number and their columns are checked."""
+    n_rows, least = source.shape[0], 2 if reset else 1
+    if n_rows < least:
+        raise ValueError(f"Found {n_rows} row(s), but at least {least} are needed.")
+    if reset:
+        check_width(source.shape[1])
+        estimator.n_features_in_ = len(source.coding.names)
+        estimator.feature_names_in_ = np.array(source.coding.names, dtype=object)
+    elif estimator.coding_ is None or source.coding.cells != estimator.coding_.cells:
+        raise ValueError("X was coded for another model. Give the data frame itself.")
+    return source
+
+
+def warn_of_nothing(source: RowSource, coding: Coding | None) -> None:
+    """Warn of columns and rows without any value: they are named, and take part as an average."""
+    n_missing = gaps_in(source)
+    n_rows = source.shape[0]
+    if not n_missing.any():
+        return
+    empty = np.flatnonzero(n_missing == n_rows)
+    if len(empty) and coding is None:
+        warnings.warn(
+            f"Columns without any value have no effect: {', '.join(map(str, empty[:8]))}"
+            f"{' ...' if len(empty) > 8 else ''} (counted from 0).",
+            TableWarning,
+            stacklevel=5,
+        )
+    bare = [
+        place.start + int(row)
+        for place, block in each_block(source)
+        for row in np.flatnonzero(np.isnan(block).all(axis=1))
+    ]
+    if bare:
+        warnings.warn(
+            f"{len(bare):,} rows have no value in any column, the first is row {bare[0]} (counted from 0). "
+            "They are treated as average rows: leave them out, or do not rely on their labels.",
+            TableWarning,
+            stacklevel=5,
+        )
+
+
+def without_gaps(estimator: Any, source: RowSource) -> RowSource:
+    """Rows for a model that has seen no gaps: they count as the mean, with a warning that names them."""
+    n_missing = gaps_in(source)
+    if not n_missing.any():
+        return source
+    names = getattr(estimator, "feature_names_in_", np.arange(len(n_missing)))
+    listed = ", ".join(str(name) for name in names[n_missing > 0][:8])
+    warnings.warn(
+        f"X has {n_missing.sum():,} missing values (columns {listed}), and the data of the fit had none. "
+        "Each counts as the mean of its column.",
+        TableWarning,
+        stacklevel=5,
+    )
+    mean = np.broadcast_to(estimator.scaler_.mean, n_missing.shape)
+    return FilledRows(source, mean.astype(float))
+
+
+def plain_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
+    """Arrays and the like, checked by scikit-learn."""
     image_shape: tuple[int, int] | None = None
     if isinstance(X, ArrayRows):
         X, image_shape = X.X, X.image_shape
@@ -44,6 +156,7 @@ def as_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
                 reset=reset,
                 accept_sparse="csr",
                 dtype="numeric",
+                ensure_all_finite=True if sp.issparse(X) else "allow-nan",
                 ensure_min_samples=least,
             )
     except ValueError as error:  # its message may have names of columns, from any file
@@ -127,10 +240,10 @@ class CheckedRows:
                 f"{type(self.source).__name__}.read was asked for {n_asked} rows of {n_features} "
                 f"columns, and returned an array of shape {block.shape}."
             )
-        if not np.isfinite(block).all():
+        if np.isinf(block).any():
             raise ValueError(
-                f"Input X contains NaN or infinity: {type(self.source).__name__}.read({rows!r}) "
-                "returned some. Fill or remove them first."
+                f"Input X contains infinity: {type(self.source).__name__}.read({rows!r}) "
+                "returned some. Replace or remove them first."
             )
         return block
 

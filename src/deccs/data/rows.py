@@ -11,7 +11,7 @@ from deccs.data.source import ArrayRows, RowSource, each_block
 
 
 class Rows:
-    """``rows[index]`` gives scaled float32 rows as a tensor.
+    """``rows[index]`` gives scaled float32 rows as a tensor: (n, n_inputs).
 
     An array in memory is scaled once. Any other source is read batch by batch, so that data larger
     than memory can be clustered. Rows that are images have an ``image_shape`` (height, width), and
@@ -26,12 +26,14 @@ class Rows:
         image_shape: tuple[int, int] | None = None,
     ) -> None:
         self.source, self.scaler, self.device = source, scaler, torch.device(device)
-        self.n_rows, self.n_features = source.shape
+        self.n_rows = source.shape[0]
+        # Networks may see more than they reconstruct: which values of a row are missing.
+        self.n_features, self.n_inputs = widths_of(scaler, source.shape[1])
         self.image_shape = image_shape
         self._origin, self._unit = origin_and_unit(scaler)
         self._table: torch.Tensor | None = None
         if type(source) is ArrayRows:
-            table = torch.empty((self.n_rows, self.n_features), dtype=torch.float32)
+            table = torch.empty((self.n_rows, self.n_inputs), dtype=torch.float32)
             for place, block in each_block(source):
                 table[place] = self._tensor(block)
             self._table = table.to(self.device)
@@ -50,9 +52,9 @@ class Rows:
         return self._tensor(block).to(self.device)
 
     def _tensor(self, block: np.ndarray) -> torch.Tensor:
-        """Raw rows, scaled: (n, n_features)."""
+        """Raw rows as the network sees them: (n, n_inputs)."""
         with np.errstate(over="ignore"):
-            single = self.scaler(block).astype(np.float32)
+            single = self.scaler.inputs(block).astype(np.float32)
         if self.scaler.kind == "none" and not np.isfinite(single).all():
             raise ValueError(
                 f"X has values up to {np.abs(block).max():.3g}, and networks compute in single "
@@ -93,6 +95,12 @@ class Rows:
 
     def _column(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(values).float().to(self.device)
+
+
+def widths_of(scaler: Scaler | None, n_columns: int) -> tuple[int, int]:
+    """How many numbers members and networks see of a row of so many columns."""
+    n_scaled = getattr(scaler, "n_scaled", n_columns)
+    return n_scaled, getattr(scaler, "n_inputs", n_scaled)
 
 
 def origin_and_unit(scaler: Scaler) -> tuple[float, float]:

@@ -57,6 +57,10 @@ class Scaler:
                 scaled = np.where(np.isinf(scaled), apart, scaled).clip(-FARTHEST, FARTHEST)
         return scaled
 
+    def inputs(self, block: np.ndarray) -> np.ndarray:
+        """What networks see of raw rows: (n, n_features)."""
+        return self(block)
+
     def in_units(self, exponents: np.ndarray) -> Scaler:
         """The scaler for the data itself, if this one is for data in units of 2 ** exponents."""
         if self.kind == "rows":  # the length of a row does not matter
@@ -152,8 +156,8 @@ class Facts:
         return np.where(self.varies, self.deviation, np.maximum(1.0, 1e6 * (self.high - self.low)))
 
 
-def fit_scaler(source: RowSource, scale: str | None = "auto") -> Scaler:
-    """How to bring the columns to one scale, learned in one pass over the rows.
+def fit_number_scaler(source: RowSource, scale: str | None = "auto") -> Scaler:
+    """How to bring columns of complete numbers to one scale, learned in one pass over the rows.
 
     ``"auto"`` leaves data alone that already has one scale. Otherwise it takes
 

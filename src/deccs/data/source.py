@@ -34,10 +34,15 @@ class RowSource(Protocol):
 
 
 class ArrayRows:
-    """An array of numbers in memory. ``image_shape`` is known if it was handed in as (n, height, width)."""
+    """An array of numbers in memory. ``image_shape`` is known if it was handed in as (n, height, width).
 
-    def __init__(self, X: Any, image_shape: tuple[int, int] | None = None) -> None:
-        self.X, self.image_shape = X, image_shape
+    ``coding`` says how the columns of a data frame became these numbers, None for an array.
+    """
+
+    def __init__(
+        self, X: Any, image_shape: tuple[int, int] | None = None, coding: Any = None
+    ) -> None:
+        self.X, self.image_shape, self.coding = X, image_shape, coding
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -79,6 +84,25 @@ class SelectedRows:
 
     def read(self, rows: slice | np.ndarray, /) -> np.ndarray:
         return self.source.read(self.index[rows])
+
+
+class FilledRows:
+    """A source whose missing values are replaced by one number for each column."""
+
+    def __init__(self, source: RowSource, values: np.ndarray) -> None:
+        self.source, self.values = source, values  # (n_features,)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.source.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.source.dtype
+
+    def read(self, rows: slice | np.ndarray, /) -> np.ndarray:
+        block = self.source.read(rows)
+        return np.where(np.isnan(block), self.values, block)
 
 
 class ParquetRows:
@@ -131,13 +155,13 @@ class ParquetRows:
         return np.column_stack(columns)
 
 
-def source_of(X: Any, image_shape: tuple[int, int] | None = None) -> RowSource:
+def source_of(X: Any, image_shape: tuple[int, int] | None = None, coding: Any = None) -> RowSource:
     """What reads the rows of X; a source is returned as it is."""
     if isinstance(X, RowSource):
         return X
     if sp.issparse(X):
         return SparseRows(X)
-    return (MemmapRows if is_memory_map(X) else ArrayRows)(X, image_shape)
+    return (MemmapRows if is_memory_map(X) else ArrayRows)(X, image_shape, coding)
 
 
 def is_memory_map(X: Any) -> bool:
@@ -175,6 +199,15 @@ def each_block(source: RowSource, width: int | None = None) -> Iterator[tuple[sl
     n_rows, n_features = source.shape
     for place in blocks(n_rows, rows_at_once(max(width or 0, n_features))):
         yield place, source.read(place)
+
+
+def gaps_in(source: RowSource) -> np.ndarray:
+    """How many values each column lacks: (n_features,)."""
+    n_missing = np.zeros(source.shape[1], dtype=np.int64)
+    if source.dtype.kind == "f":
+        for _, block in each_block(source):
+            n_missing += np.isnan(block).sum(axis=0)
+    return n_missing
 
 
 def fingerprint_of(source: RowSource) -> str:

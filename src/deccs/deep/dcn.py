@@ -20,6 +20,7 @@ from deccs.deep.base import (
 )
 from deccs.deep.coordinates import round_clusters
 from deccs.network.autoencoder import Autoencoder
+from deccs.network.reconstruction import error_for
 from deccs.training.engine import Learner
 
 
@@ -89,6 +90,7 @@ class HardAssignments(Learner):
     def __init__(self, autoencoder: Autoencoder, rows: Rows, method: DCN, root: int) -> None:
         Z = round_clusters(autoencoder, rows, method.n_wanted, root)  # (n_points, n_latent)
         self.autoencoder, self.rows, self.device = autoencoder, rows, rows.device
+        self.error = error_for(rows)
         self.lambda_cluster = method.lambda_cluster
         self.centers = first_centers(Z, method.n_wanted, root).to(rows.device)
         # As if each center had had 100 points: the first batches must not move it far.
@@ -104,7 +106,7 @@ class HardAssignments(Learner):
         z = self.autoencoder.encoder(self.x)  # (batch, n_latent)
         nearest_centers = self.centers[nearest(z.detach(), self.centers)]
         distance = (z - nearest_centers).square().sum(1).mean()
-        error = (self.autoencoder.decoder(z) - self.x).square().mean()
+        error = self.error(self.autoencoder.decoder(z), self.x)
         return error + self.lambda_cluster / 2 * distance
 
     @torch.no_grad()

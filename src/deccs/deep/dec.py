@@ -15,6 +15,7 @@ from deccs.data.rows import Rows
 from deccs.deep.base import AutoencoderMethod, batches_of, first_centers, squared_distances
 from deccs.deep.coordinates import round_clusters
 from deccs.network.autoencoder import Autoencoder, encode
+from deccs.network.reconstruction import error_for
 from deccs.rules import default_update_interval
 from deccs.training.engine import Check, Learner
 
@@ -109,6 +110,7 @@ class SoftAssignments(Learner):
     def __init__(self, autoencoder: Autoencoder, rows: Rows, method: DEC, root: int) -> None:
         Z = round_clusters(autoencoder, rows, method.n_wanted, root)  # (n_points, n_latent)
         self.autoencoder, self.rows, self.device = autoencoder, rows, rows.device
+        self.error = error_for(rows)
         self.method, self.stage = method, type(method).__name__
         self.centers = nn.Parameter(first_centers(Z, method.n_wanted, root).to(rows.device))
         self.batches = batches_of(rows, method.batch_size, root)
@@ -125,7 +127,7 @@ class SoftAssignments(Learner):
         clustering = divergence(p, soft_assignment(z, self.centers))
         if not self.method.reconstructs:
             return clustering
-        error = (self.autoencoder.decoder(z) - x).square().mean()
+        error = self.error(self.autoencoder.decoder(z), x)
         return error + self.method.lambda_cluster * clustering
 
     def check(self, step: int) -> Check:

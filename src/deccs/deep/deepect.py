@@ -24,6 +24,7 @@ from deccs.deep.base import (
 from deccs.deep.coordinates import means_of, round_clusters
 from deccs.deep.dcn import nearest
 from deccs.network.autoencoder import Autoencoder, encode
+from deccs.network.reconstruction import error_for
 from deccs.rules import default_leaves, default_split_interval
 from deccs.seeds import reproducible_threads, seed_for
 from deccs.storage import reals, stored, wholes
@@ -357,6 +358,7 @@ class TreeEmbedding(Learner):
     def __init__(self, autoencoder: Autoencoder, rows: Rows, method: DeepECT, root: int) -> None:
         Z = round_clusters(autoencoder, rows, method.n_wanted, root)  # (n_points, n_latent)
         self.autoencoder, self.rows, self.device = autoencoder, rows, rows.device
+        self.error = error_for(rows)
         self.method, self.root = method, root
         self.most_leaves = method._most_leaves()
         self.split_interval = method._split_interval(len(rows))
@@ -394,7 +396,7 @@ class TreeEmbedding(Learner):
         z = self.autoencoder.encoder(x)  # (batch, n_latent)
         self.leaf = nearest(z.detach(), self.centers.detach())  # (batch,)
         nodes = node_centers(self.sides, self.centers.detach(), self.weights)
-        error = (self.autoencoder.decoder(z) - x).square().mean()
+        error = self.error(self.autoencoder.decoder(z), x)
         compression = compression_loss(z, self.leaf, self.sides, nodes)
         weight = self.method.lambda_cluster / self.unit
         return error + weight * compression + center_loss(z, self.leaf, self.centers)

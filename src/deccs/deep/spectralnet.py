@@ -297,7 +297,7 @@ class SpectralNet(AutoencoderMethod, method="SpectralNet"):
 
     def _check_learned(self) -> None:
         super()._check_learned()
-        n_latent = check_width(self.autoencoder_.encoder, self.n_features_in_)
+        n_latent = check_width(self.autoencoder_.encoder, self._widths[1])
         if n_latent is not None:
             check_width(self.network_, n_latent)
 

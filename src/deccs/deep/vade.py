@@ -26,6 +26,7 @@ from deccs.deep.base import (
 )
 from deccs.deep.coordinates import linear_at, round_clusters
 from deccs.network.autoencoder import Autoencoder, encode
+from deccs.network.reconstruction import SQUARED, error_for
 from deccs.rules import default_output_variance
 from deccs.seeds import generator_for, reproducible_threads, seed_for
 from deccs.storage import reals
@@ -260,6 +261,7 @@ class VariationalMixture(Learner):
         # A hundredth of the variance within clusters: nearly the pretrained autoencoder, which has none.
         within = mixture.logits.exp() @ mixture.log_variances.exp()  # (n_latent,)
         self.autoencoder, self.rows, self.device = autoencoder, rows, rows.device
+        self.error = error_for(rows)
         self.posterior = Posterior(autoencoder.encoder, (within / 100).detach().log()).to(
             rows.device
         )
@@ -286,10 +288,18 @@ class VariationalMixture(Learner):
         x = self.rows[next(self.batches)]
         mean, log_variance = self.posterior(x)  # (batch, n_latent) each
         z = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
-        reconstruction = log_normal(x, self.autoencoder.decoder(z), self.log_noise)  # (batch,)
+        reconstruction = self._log_likelihood(
+            x, self.autoencoder.decoder(z)
+        )  # (batch,), or its mean
         log_gamma = self.mixture.log_responsibilities(z)
         price = divergence(mean, log_variance, log_gamma, self.mixture)
         return (price - reconstruction).mean()  # -ELBO
+
+    def _log_likelihood(self, x: torch.Tensor, back: torch.Tensor) -> torch.Tensor:
+        """log p(x | z); of a table up to a constant."""
+        if self.error is SQUARED:
+            return log_normal(x, back, self.log_noise)
+        return -0.5 * self.rows.n_features * self.error(back, x) / self.log_noise.exp()
 
     def check(self, step: int) -> Check:
         before = self.labels

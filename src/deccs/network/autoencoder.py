@@ -40,13 +40,21 @@ class Autoencoder(nn.Module):
 
     @classmethod
     def feed_forward(
-        cls, n_features: int, layers: Sequence[int], dropout: float = 0.0
+        cls,
+        n_features: int,
+        layers: Sequence[int],
+        dropout: float = 0.0,
+        n_inputs: int | None = None,
     ) -> Autoencoder:
-        """An untrained network: ``layers`` are the widths of the encoder, the last is the embedding's."""
+        """An untrained network: ``layers`` are the widths of the encoder, the last is the embedding's.
+
+        The encoder may see more (``n_inputs``) than the decoder gives back (``n_features``).
+        """
         if not is_widths(layers):
             raise ValueError(f"layers must be {WIDTHS.words}, got {layers!r}.")
-        widths = (n_features, *(int(width) for width in layers))
-        return cls(feed_forward(widths, dropout), feed_forward(widths[::-1], dropout))
+        hidden = tuple(int(width) for width in layers)
+        into, out = (n_inputs or n_features, *hidden), (*hidden[::-1], n_features)
+        return cls(feed_forward(into, dropout), feed_forward(out, dropout))
 
     def by_hand(self) -> tuple[FeedForward, FeedForward] | None:
         """Encoder and decoder, if their gradients can be had without autograd."""
@@ -111,7 +119,7 @@ def encode_exactly(
     encode_block = exact_encoder(autoencoder)
     n_rows, n_features = source.shape
     for place in blocks(n_rows, rows_at_once(n_features) // 4):
-        yield encode_block(scaler(source.read(place)))
+        yield encode_block(scaler.inputs(source.read(place)))
 
 
 def exact_encoder(autoencoder: Autoencoder) -> Callable[[np.ndarray], np.ndarray]:

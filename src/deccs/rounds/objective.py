@@ -9,6 +9,7 @@ import torch
 from deccs.network.autoencoder import Autoencoder
 from deccs.network.by_hand import FeedForward
 from deccs.network.device import precision_for
+from deccs.network.reconstruction import SQUARED, ReconstructionError
 from deccs.rounds.classifiers import Classifiers, cross_entropy_gradient
 from deccs.rounds.losses import (
     cross_entropy,
@@ -28,6 +29,7 @@ class Objective:
     rec_weight: float  # lambda_rec (1 - agreement)
     weight_by_probability: bool
     moving: str | None = None  # centers follow the batches by their "mean" or "median", or stay
+    error: ReconstructionError = SQUARED
 
     def __call__(
         self,
@@ -44,7 +46,7 @@ class Objective:
             self.member_weights
             * consensus_of_batch(z, logits, y, centers, self.weight_by_probability)
         ).sum()
-        rec = (autoencoder.decoder(z) - x).square().mean() if self.rec_weight else z.new_zeros(())
+        rec = self.error(autoencoder.decoder(z), x) if self.rec_weight else z.new_zeros(())
         total = self.lambda_ce * ce + self.consensus_weight * cons + self.rec_weight * rec
         return torch.stack([rec, ce, cons, total])
 
@@ -121,9 +123,8 @@ class Objective:
         to_z[:n_clustered] += to_logits.flatten(1) @ classifiers.weight.view(-1, n_latent)
         if self.rec_weight:
             back, out = decoder.forward_by_hand(z)
-            error = back - x
-            rec = error.square().mean()
-            to_z += decoder.backward_by_hand(error * (2 * self.rec_weight / error.numel()), out)
+            rec = self.error(back, x)
+            to_z += decoder.backward_by_hand(self.error.gradient(back, x, self.rec_weight), out)
         encoder.backward_by_hand(to_z, into, to_input=False)
         total = self.lambda_ce * ce + self.consensus_weight * cons + self.rec_weight * rec
         return centers, torch.stack([rec, ce, cons, total])

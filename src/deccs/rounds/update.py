@@ -9,6 +9,7 @@ from deccs.data.sampling import EveryRow, Others
 from deccs.data.source import blocks
 from deccs.network.autoencoder import Autoencoder
 from deccs.network.device import threads_for
+from deccs.network.reconstruction import error_for
 from deccs.rounds.classifiers import Classifiers
 from deccs.rounds.losses import LossParts, cluster_centers
 from deccs.rounds.objective import Objective
@@ -138,4 +139,5 @@ def objective_of(round_: Round, settings: Rounds, rows: Rows) -> Objective:
         rec_weight=lambda_rec * by_disagreement,
         weight_by_probability=settings.weight_by_probability,
         moving=settings.center if settings.moving_centers else None,
+        error=error_for(rows),
     )

@@ -13,12 +13,16 @@ SEED = 20221128  # any
 
 
 class ProbeRows:
-    """Three rows as a model reads them: at 0, at 1, and one that could be of its data."""
+    """Three rows as a model reads them: at 0, at 1, and one that could be of its data.
+
+    For a table there is a fourth, without any value.
+    """
 
     def __init__(self, n_features: int, scaler: Any) -> None:
         noise = np.random.default_rng(SEED).standard_normal((1, n_features))
         plain = [np.full((1, n_features), value) for value in (0.0, 1.0)]
-        self.X = np.concatenate([*plain, scaler.mean + scaler.deviation * noise])
+        gaps = [np.full((1, n_features), np.nan)] if scaler.kind == "table" else []
+        self.X = np.concatenate([*plain, scaler.mean + scaler.deviation * noise, *gaps])
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -34,7 +38,7 @@ class ProbeRows:
 
 def probe(model: Any) -> None:
     """Raise a ValueError for an answer that is no answer; whatever else goes wrong is raised, too."""
-    rows = ProbeRows(model.n_features_in_, model.scaler_)
+    rows = ProbeRows(model._n_cells, model.scaler_)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         answer = Answer.joined(model._answers(rows))

@@ -19,6 +19,7 @@ from deccs.events import NOBODY, Listeners
 from deccs.network.autoencoder import Autoencoder
 from deccs.network.by_hand import FeedForward
 from deccs.network.device import threads_for
+from deccs.network.reconstruction import SQUARED, ReconstructionError, error_for
 from deccs.rules import TINY_NETWORK, default_noise, default_pretraining_steps
 from deccs.seeds import generator_for, torch_seeded
 from deccs.settings import Pretraining
@@ -126,7 +127,7 @@ class Reconstruction(Learner):
             rows,
             held_out,
         )
-        self.settings, self.device = settings, rows.device
+        self.settings, self.device, self.error = settings, rows.device, error_for(rows)
         self.stage = "pretraining" if stage == "whole network" else f"pretraining, {stage}"
         self.batches = Batches(train_on, settings.batch_size, generator_for(root, stage), rest=True)
         self.noise = (
@@ -159,15 +160,15 @@ class Reconstruction(Learner):
         if parts is None:
             return super().gradients(step)
         seen, x = self._batch()
-        reconstruction_gradients(*parts, seen, x)
+        reconstruction_gradients(*parts, seen, x, self.error)
         return None
 
     def loss(self, step: int) -> torch.Tensor:
         seen, x = self._batch()
-        return (self.network(seen)[1] - x).square().mean()
+        return self.error(self.network(seen)[1], x)
 
     def _batch(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Rows, moved if they are images, with and without noise: (batch, n_features) each."""
+        """Rows, moved if they are images, with and without noise: (batch, n_inputs) each."""
         x = self.rows.moved(next(self.batches), self.batches.generator)
         if not self.noise:
             return x, x
@@ -211,12 +212,12 @@ def state_after_epoch(saved: dict[str, Any], per_pass: int) -> dict[str, Any]:
 
 @torch.no_grad()
 def reconstruction_error(network: nn.Module, rows: Rows, index: torch.Tensor) -> float:
-    """Mean squared error over points and columns."""
+    """The mean error over points and columns."""
     network.eval()
-    total = 0.0
-    for place in blocks(len(index), rows_at_once(rows.n_features)):
+    total, error = 0.0, error_for(rows)
+    for place in blocks(len(index), rows_at_once(rows.n_inputs)):
         x = rows[index[place]]
-        total += float((network(x)[1] - x).square().mean()) * len(x)
+        total += float(error(network(x)[1], x)) * len(x)
     return total / len(index)
 
 
@@ -246,12 +247,16 @@ def as_one_vector(network: Autoencoder) -> Iterator[list[nn.Parameter]]:
 
 @torch.no_grad()
 def reconstruction_gradients(
-    encoder: FeedForward, decoder: FeedForward, seen: torch.Tensor, x: torch.Tensor
+    encoder: FeedForward,
+    decoder: FeedForward,
+    seen: torch.Tensor,
+    x: torch.Tensor,
+    error: ReconstructionError = SQUARED,
 ) -> None:
-    """Set ``.grad`` of all weights for the mean squared error of reconstructing x from what is seen."""
+    """Set ``.grad`` of all weights for the error of reconstructing x from what is seen."""
     z, into = encoder.forward_by_hand(seen)
     back, out = decoder.forward_by_hand(z)
-    gradient = decoder.backward_by_hand((back - x).mul_(2 / x.numel()), out)
+    gradient = decoder.backward_by_hand(error.gradient(back, x), out)
     encoder.backward_by_hand(gradient, into, to_input=False)
 
 

@@ -28,7 +28,9 @@ def initial_autoencoder(rows: Rows, network: Network, root: int) -> Autoencoder:
     if isinstance(layers, str):
         layers = default_layers(len(rows), rows.n_features)
     with torch_seeded(root, "initial weights"):
-        untrained = Autoencoder.feed_forward(rows.n_features, layers, network.dropout)
+        untrained = Autoencoder.feed_forward(
+            rows.n_features, layers, network.dropout, rows.n_inputs
+        )
     return untrained.to(rows.device)
 
 

@@ -65,9 +65,9 @@ def check_shapes(autoencoder: Autoencoder, rows: Rows) -> None:
         z, back = autoencoder.eval()(x)
     except RuntimeError as error:
         raise ValueError(
-            f"The autoencoder does not take rows of {rows.n_features} columns: {error}"
+            f"The autoencoder does not take rows of {rows.n_inputs} columns: {error}"
         ) from error
-    if z.ndim != 2 or back.shape != x.shape:
+    if z.ndim != 2 or back.shape != (len(x), rows.n_features):
         raise ValueError(
             f"The encoder must give (n, n_latent) and the decoder (n, {rows.n_features}); "
             f"got {tuple(z.shape)} and {tuple(back.shape)} for n = {len(x)}."

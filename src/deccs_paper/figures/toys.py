@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from deccs import datasets
 from deccs.data.rows import Rows
-from deccs.data.scaling import fit_scaler
+from deccs.data.scalers import fit_scaler
 from deccs.data.source import source_of
 from deccs.members.default import Member
 from deccs.network.autoencoder import Autoencoder

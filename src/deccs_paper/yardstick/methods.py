@@ -17,7 +17,7 @@ from sklearn.decomposition import PCA
 
 from deccs.answer import Answer
 from deccs.consensus import AutoencoderConsensus, ConsensusClustering
-from deccs.data.scaling import fit_scaler
+from deccs.data.scalers import fit_scaler
 from deccs.data.source import source_of
 from deccs.deep import AGAE, IDEC, SpectralNet
 from deccs.estimator import DECCS

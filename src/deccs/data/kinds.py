@@ -1,0 +1,414 @@
+"""What kind of column each is, by its data: numbers, categories, dates, ids, text.
+
+Every rule is a function below, and says in words why it holds; the words are shown before a fit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# What can be clustered, what only if asked for, and what says nothing about clusters.
+USED = ("number", "yes/no", "category", "ordered", "date")
+ONLY_IF_ASKED = ("text", "code")
+LEFT_OUT = ("id", "constant")
+KINDS = (*USED, *ONLY_IF_ASKED, *LEFT_OUT)
+
+MOST_SAMPLED = 20_000  # rows whose text is looked at
+MOST_LEVELS = 1_000
+ENOUGH_ROWS = 10  # in three rows, 1, 2, 3 may be chance, and so may three different words
+EXPECTED_REPEATS = 5.0  # numbers drawn at random would repeat so often: if none does, they are ids
+ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?)?$"
+EXACT = 2.0**53  # whole numbers above are rounded in a double
+
+# A name is cut into words: "zip_code", "ZipCode" and "zip code" are alike.
+ID_WORDS = frozenset(("id", "ids", "uuid", "guid", "index", "idx", "key", "row"))
+CODE_WORDS = frozenset(
+    (
+        "zip",
+        "zipcode",
+        "postal",
+        "postcode",
+        "plz",
+        "phone",
+        "telephone",
+        "tel",
+        "fax",
+        "iban",
+        "ssn",
+        "ean",
+        "isbn",
+    )
+)
+GROUP_WORDS = frozenset(
+    (
+        "code",
+        "type",
+        "class",
+        "category",
+        "group",
+        "region",
+        "segment",
+        "status",
+        "gender",
+        "sex",
+        "state",
+        "country",
+    )
+)
+YES_NO = {
+    **dict.fromkeys(
+        ("yes", "y", "true", "t", "on", "1", "1.0", "ja", "oui", "si", "sí", "x", "✓"), 1
+    ),
+    **dict.fromkeys(("no", "n", "false", "f", "off", "0", "0.0", "nein", "non", "-"), 0),
+}
+SCALES = (  # words with an order, from low to high
+    ("very low", "low", "medium", "high", "very high"),
+    ("low", "mid", "high"),
+    ("low", "moderate", "high"),
+    ("xs", "s", "m", "l", "xl", "xxl"),
+    ("small", "medium", "large"),
+    ("never", "rarely", "sometimes", "often", "always"),
+    ("none", "mild", "moderate", "severe"),
+    ("very poor", "poor", "fair", "good", "very good", "excellent"),
+    ("strongly disagree", "disagree", "neutral", "agree", "strongly agree"),
+    ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
+    ("bronze", "silver", "gold", "platinum"),
+)
+
+
+class KindError(ValueError):
+    """A column cannot be what it was said to be, or a table has none that can be clustered."""
+
+
+@dataclass(frozen=True)
+class ColumnKind:
+    """What a column is, and why."""
+
+    name: str
+    kind: str
+    why: str = ""
+    n_missing: int = 0
+    values: str = ""  # a few of them, or their range, in words
+    given: bool = False  # the user said so
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the column is clustered: text and codes are, if somebody asks for them."""
+        return self.kind in USED or (self.given and self.kind == "text")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the rules ask of a column."""
+
+    name: str
+    dtype: Any  # of polars
+    n_rows: int
+    n_missing: int
+    n_distinct: int  # without gaps; about so many where the table is scanned from disk
+    low: float  # of numbers and dates
+    high: float
+    sample: pl.Series  # at most MOST_SAMPLED values, without gaps
+
+    @property
+    def n_known(self) -> int:
+        return self.n_rows - self.n_missing
+
+    @property
+    def words(self) -> list[str]:
+        """The name in words: "customerID" and "customer_id" are "customer" and "id"."""
+        return words_of(self.name)
+
+
+def words_of(name: str) -> list[str]:
+    """A name cut into words, in lower case.
+
+    >>> words_of("customerID"), words_of("zip_code"), words_of("Unnamed: 0")
+    (['customer', 'id'], ['zip', 'code'], ['unnamed', '0'])
+    """
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    return [word for word in re.split(r"[\W_]+", spaced.lower()) if word]
+
+
+def kinds_of(
+    frame: pl.LazyFrame, given: Mapping[str, str] | None = None, *, is_large: bool = False
+) -> tuple[ColumnKind, ...]:
+    """The kind of each column of a frame; ``given`` has those that the user knows better."""
+    given = dict(given or {})
+    facts = facts_of(frame, is_large=is_large)
+    check_given(given, [one.name for one in facts])
+    return tuple(
+        given_kind(one, given[one.name]) if one.name in given else kind_of(one) for one in facts
+    )
+
+
+def check_given(given: Mapping[str, str], names: Iterable[str]) -> None:
+    """Raise a KindError for a column that is not there, or a kind that does not exist."""
+    names = list(names)
+    for name, kind in given.items():
+        if name not in names:
+            close = get_close_matches(str(name), names, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise KindError(f"A kind is given for the column {name!r}, which is not there.{hint}")
+        if kind not in KINDS:
+            raise KindError(
+                f"The kind of column {name!r} must be one of {', '.join(KINDS)}, got {kind!r}."
+            )
+
+
+def facts_of(frame: pl.LazyFrame, *, is_large: bool = False) -> list[Facts]:
+    """What the rules ask of all columns: one pass over the frame, and a sample of it."""
+    import polars as pl
+    import polars.selectors as cs
+
+    schema = frame.collect_schema()
+    ordered = cs.numeric() | cs.temporal()
+    distinct = pl.all().approx_n_unique() if is_large else pl.all().n_unique()
+    whole = frame.select(
+        pl.len().alias("|rows"),
+        pl.all().null_count().name.prefix("|missing "),
+        distinct.name.prefix("|distinct "),
+        ordered.min().to_physical().cast(pl.Float64).name.prefix("|low "),
+        ordered.max().to_physical().cast(pl.Float64).name.prefix("|high "),
+    )
+    row = whole.collect(engine="streaming" if is_large else "auto").row(0, named=True)
+    n_rows = row["|rows"]
+    step = max(1, -(-n_rows // MOST_SAMPLED))
+    sample = frame.gather_every(step).collect(engine="streaming" if is_large else "auto")
+    return [
+        Facts(
+            name,
+            dtype,
+            n_rows,
+            row[f"|missing {name}"],
+            row[f"|distinct {name}"] - bool(row[f"|missing {name}"]),  # a gap counts as a value
+            row.get(f"|low {name}", np.nan),
+            row.get(f"|high {name}", np.nan),
+            sample[name].drop_nulls(),
+        )
+        for name, dtype in schema.items()
+    ]
+
+
+def kind_of(facts: Facts) -> ColumnKind:
+    """The kind that the data say."""
+    import polars as pl
+
+    if facts.n_known == 0 or facts.dtype == pl.Null:
+        return told(facts, "constant", "no values")
+    if facts.n_distinct <= 1 and facts.n_missing == 0:
+        return told(facts, "constant", f"all values are {short(facts.sample[0])}")
+    if facts.dtype == pl.Boolean:
+        return told(facts, "yes/no")
+    if facts.dtype.is_temporal() and facts.dtype not in (pl.Time, pl.Duration):
+        return told(facts, "date")
+    if facts.n_distinct == 1:
+        return told(facts, "yes/no", f"{short(facts.sample[0])} or nothing")
+    if isinstance(facts.dtype, pl.Enum):
+        return told(facts, "ordered", "its type has an order")
+    if facts.dtype == pl.Categorical:
+        return told(facts, "category")
+    if facts.dtype.is_numeric() or facts.dtype in (pl.Time, pl.Duration):
+        return kind_of_numbers(facts)
+    return kind_of_words(facts)
+
+
+def kind_of_numbers(facts: Facts) -> ColumnKind:
+    """Numbers, unless they only look like numbers: keys, codes, groups, yes and no."""
+    values = numbers_in(facts.sample)
+    if not (values == np.floor(values)).all():
+        return told(facts, "number")
+    if facts.n_distinct == 2 and set(np.unique(values)) == {0.0, 1.0}:
+        return told(facts, "yes/no", "0 and 1")
+    named = set(facts.words)
+    if max(abs(facts.low), abs(facts.high)) > EXACT and facts.dtype.is_integer():
+        return told(facts, "id", "whole numbers above 2^53: keys")
+    if counts_rows(facts, values):
+        return told(facts, "id", "counts the rows")
+    if named & ID_WORDS and facts.n_distinct == facts.n_known:
+        return told(facts, "id", "named like an id, every value once")
+    if never_repeats(facts):
+        return told(facts, "id", "whole numbers of which none repeats: ids in disguise")
+    if named & CODE_WORDS and facts.n_distinct > 2:
+        return told(facts, "code", "named like a code: its size means nothing")
+    if named & GROUP_WORDS and facts.n_distinct <= 30 and facts.n_distinct <= facts.n_known / 5:
+        return told(facts, "category", "few numbers, named like a group")
+    return told(facts, "number")
+
+
+def counts_rows(facts: Facts, values: np.ndarray) -> bool:
+    """Whether the values are 0, 1, 2, ... or 1, 2, 3, ... (or every so manieth of them, in a sample)."""
+    if facts.n_missing or facts.n_rows < ENOUGH_ROWS or facts.n_distinct < 0.9 * facts.n_rows:
+        return False
+    steps = np.diff(values)
+    return bool(
+        values[0] in (0, 1)
+        and (steps == steps[0]).all()
+        and steps[0] == max(1, -(-facts.n_rows // MOST_SAMPLED))
+    )
+
+
+def never_repeats(facts: Facts) -> bool:
+    """Whether no whole number repeats although numbers drawn at random from their range would.
+
+    n draws from a range of r numbers repeat about n^2 / 2r times (the birthday paradox).
+    """
+    if facts.n_distinct < facts.n_known or facts.n_known < ENOUGH_ROWS:
+        return False
+    return expected_repeats(facts.n_known, facts.high - facts.low + 1) >= EXPECTED_REPEATS
+
+
+def expected_repeats(n: int, size: float) -> float:
+    """How often n numbers drawn from ``size`` ones repeat.
+
+    >>> expected_repeats(1_000, 50_000), expected_repeats(150, 100_000)
+    (9.99, 0.11175)
+    """
+    return n * (n - 1) / (2 * size)
+
+
+def kind_of_words(facts: Facts) -> ColumnKind:
+    """Categories where values repeat; else ids or free text."""
+    sample = facts.sample.cast(str, strict=False)
+    texts = sample.str.strip_chars().str.to_lowercase()
+    distinct = set(texts.unique().to_list())
+    if (
+        len(distinct) <= 2
+        and distinct <= set(YES_NO)
+        and len({YES_NO[one] for one in distinct}) == 2
+    ):
+        return told(facts, "yes/no")
+    share = share_of_numbers(sample)
+    if share >= 0.5:
+        example = next(text for text in sample.to_list() if not is_number(text))
+        return told(facts, "text", f"numbers, but also text such as {short(example)}")
+    if share_of_dates(sample) == 1:
+        return told(facts, "date", "text that holds dates")
+    scale = scale_of(distinct)
+    if scale is not None:
+        return told(facts, "ordered", "known words with an order")
+    n_known, n_distinct = facts.n_known, facts.n_distinct
+    if n_known < ENOUGH_ROWS:
+        return told(facts, "category" if n_distinct < n_known else "text", "too few rows to tell")
+    n_words = float(sample.head(1_000).str.count_matches(r"\S+").mean() or 0)
+    if n_distinct > 0.9 * n_known:
+        named = "named like an id, " if set(facts.words) & ID_WORDS else ""
+        if n_words > 2 or sample.str.len_chars().max() > 60:
+            return told(facts, "text", "almost every value once, several words")
+        return told(facts, "id", f"{named}almost every value once")
+    if set(facts.words) & CODE_WORDS and n_distinct > 30:
+        return told(facts, "code", "named like a code, many values")
+    if n_words > 4 and n_distinct > 0.2 * n_known:
+        return told(facts, "text", "several words, few of them repeat")
+    counts = sample.value_counts()["count"].to_numpy()
+    common = counts[counts >= least_count(len(sample))].sum() / len(sample)
+    if common < 0.5 or n_distinct > MOST_LEVELS * 10:
+        return told(facts, "text", f"{n_distinct:,} different values, few of them repeat")
+    return told(facts, "category")
+
+
+def least_count(n_rows: int) -> int:
+    """How many rows a level needs to count by itself: 5, or one in 200.
+
+    >>> least_count(150), least_count(20_000)
+    (5, 100)
+    """
+    return max(5, n_rows // 200)
+
+
+def scale_of(words: set[str]) -> tuple[str, ...] | None:
+    """The known scale that these words are from, None if there is none.
+
+    >>> scale_of({"high", "low"}), scale_of({"S", "M", "L"}), scale_of({"red", "low"})
+    (('very low', 'low', 'medium', 'high', 'very high'), ('xs', 's', 'm', 'l', 'xl', 'xxl'), None)
+    """
+    lowered = {word.strip().lower() for word in words}
+    return next((scale for scale in SCALES if len(lowered) > 1 and lowered <= set(scale)), None)
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def share_of_numbers(sample: pl.Series) -> float:
+    """The share of texts that are numbers."""
+    import polars as pl
+
+    return float(sample.str.strip_chars().cast(pl.Float64, strict=False).is_not_null().mean() or 0)
+
+
+def share_of_dates(sample: pl.Series) -> float:
+    """The share of texts that are dates as ISO 8601 writes them: 2024-01-31, with a time or without."""
+    if not sample.head(100).str.contains(ISO_DATE).all():
+        return 0.0
+    return float(sample.str.contains(ISO_DATE).mean() or 0)
+
+
+def numbers_in(values: pl.Series) -> np.ndarray:
+    """Numbers, and durations and times of the day in their own units, as doubles."""
+    import polars as pl
+
+    return values.to_physical().cast(pl.Float64).to_numpy()
+
+
+def given_kind(facts: Facts, kind: str) -> ColumnKind:
+    """The kind that the user says, if the values can be read so."""
+    import polars as pl
+
+    if kind == "number" and facts.dtype == pl.String and share_of_numbers(facts.sample) == 0:
+        raise KindError(f"Column {facts.name!r} cannot be numbers: {example_of(facts)}.")
+    if kind == "date" and not facts.dtype.is_temporal():
+        if share_of_dates(facts.sample.cast(pl.String)) < 1:
+            raise KindError(
+                f"Column {facts.name!r} cannot be dates: {example_of(facts)}. Write dates as 2024-01-31."
+            )
+    return told(facts, kind, "as you said", given=True)
+
+
+def example_of(facts: Facts) -> str:
+    return "it has no values" if not len(facts.sample) else f"it holds {short(facts.sample[0])}"
+
+
+def told(facts: Facts, kind: str, why: str = "", given: bool = False) -> ColumnKind:
+    return ColumnKind(facts.name, kind, why, facts.n_missing, values_in_words(facts, kind), given)
+
+
+def values_in_words(facts: Facts, kind: str) -> str:
+    """A few values of a column, or its range."""
+    import polars as pl
+
+    if not len(facts.sample):
+        return ""
+    if kind == "date" and facts.dtype.is_temporal():
+        low, high = facts.sample.min(), facts.sample.max()
+        return f"{str(low)[:10]} to {str(high)[:10]}"
+    if kind == "number" and facts.dtype.is_numeric():
+            return f"{facts.low:,.6g} to {facts.high:,.6g}"
+    texts = facts.sample.cast(pl.String, strict=False)
+    common = texts.value_counts(sort=True)[facts.name].head(3).to_list()
+    more = facts.n_distinct - len(common)
+    return ", ".join(short(text) for text in common) + (f" and {more:,} more" if more > 0 else "")
+
+
+def short(value: Any, most: int = 24) -> str:
+    """A value in a table or a message: one line, not too long.
+
+    >>> short("a\\nb"), short("x" * 30)
+    ('a b', 'xxxxxxxxxxxxxxxxxxxxxxx…')
+    """
+    text = " ".join(str(value).split())
+    text = "".join(letter for letter in text if letter.isprintable())
+    return text if len(text) <= most else text[: most - 1] + "…"

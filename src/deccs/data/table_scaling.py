@@ -1,0 +1,279 @@
+"""Coded rows of tables with categories, dates and gaps, on one scale and without gaps.
+
+Every column counts alike, whatever its kind: the squared distance of two rows is a sum over columns
+whose mean is 2 for each, as for numbers of variance 1 (in the spirit of Gower's similarity). So
+members that compare rows need to know nothing of kinds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated
+
+import numpy as np
+
+from deccs.data.coding import Cell, Coding
+from deccs.data.filling import Filling, fit_filling
+from deccs.data.scaling import (
+    FARTHEST,
+    FINITE_COLUMNS,
+    LARGE,
+    POSITIVE_COLUMNS,
+    Scaler,
+    automatic_scale,
+    facts_of,
+)
+from deccs.data.source import FilledRows, RowSource
+from deccs.storage import reals, stored, wholes
+
+MOST_SAMPLED = 20_000  # rows that shares, spreads and tails are learned from
+MOST_FILLED_FROM = 5_000  # rows that the filling is learned from
+MOST_FILLED_VALUES = 400_000  # ... or fewer, where rows are wide
+LEAST_VARIETY = 0.1  # of a category: a level that nearly all rows have must not make the others far
+TAILS = 0.5  # share of a column's variance that the outermost hundredth of its values may hold
+LEAST_FOR_TAILS = 100  # values: the outermost hundredth is a value or more
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class TableScaler(Scaler):
+    """Cells of coded rows as numbers of one scale: ``scaler(cells)`` for members, ``inputs`` for networks.
+
+    Of a number: ``(bent(x) - mean) / deviation``. Of a level: a column per level, with the cell's
+    weight where the row has it. Gaps are filled by what the rest of the row says.
+    """
+
+    # Numbers with long tails are bent: asinh((x - center) / unit); a unit of 0 leaves them straight.
+    center: Annotated[np.ndarray, FINITE_COLUMNS]
+    unit: Annotated[np.ndarray, reals("n_features", least=0, most=LARGE)]
+    n_levels: Annotated[np.ndarray, wholes("n_features", least=0)]  # 0 for a number
+    weight: Annotated[np.ndarray, POSITIVE_COLUMNS]  # of a cell, or of each of its levels
+    column: Annotated[np.ndarray, wholes("n_features", least=0)]  # that a cell belongs to
+    shares: Annotated[np.ndarray, reals("n_scaled", least=0, most=1)]  # of levels; 0 for numbers
+    masked: Annotated[np.ndarray, wholes("n_masked", least=0)]  # cells whose gaps networks are told
+    filling: Filling
+
+    def check_stored(self) -> None:
+        """Raise a ValueError for parts that do not fit each other."""
+        n_cells = len(self.n_levels)
+        if self.kind != "table" or np.ndim(self.mean) != 1 or len(self.mean) != n_cells:
+            raise ValueError("TableScaler must have a mean for each cell")
+        if len(self.shares) != self.n_scaled or len(self.filling.mean) != self.n_scaled:
+            raise ValueError("TableScaler must have a share and a filling for each scaled column")
+        if len(self.masked) and self.masked.max() >= n_cells:
+            raise ValueError("TableScaler has masks of cells that are not there")
+        if self.weight.max(initial=0) > LARGE or self.n_scaled > 2**20:
+            raise ValueError("TableScaler has weights that are too large, or too many levels")
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """(n_cells,) the first scaled column of each cell."""
+        return np.concatenate([[0], np.cumsum(np.maximum(self.n_levels, 1))[:-1]]).astype(np.int64)
+
+    @property
+    def n_scaled(self) -> int:
+        return int(np.maximum(self.n_levels, 1).sum())
+
+    @property
+    def n_inputs(self) -> int:
+        return self.n_scaled + len(self.masked)
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """The cells that are numbers."""
+        return np.flatnonzero(self.n_levels == 0)
+
+    @cached_property
+    def levels(self) -> np.ndarray:
+        """The cells that are levels."""
+        return np.flatnonzero(self.n_levels)
+
+    def __call__(self, block: np.ndarray) -> np.ndarray:
+        """(n, n_cells) -> (n, n_scaled), without gaps."""
+        return self.filling(self.with_gaps(block))
+
+    def inputs(self, block: np.ndarray) -> np.ndarray:
+        """What networks see: the scaled rows, then 1 where a column that had gaps in the fit has one."""
+        return np.concatenate([self(block), np.isnan(block[:, self.masked])], axis=1)
+
+    def with_gaps(self, block: np.ndarray) -> np.ndarray:
+        """Scaled rows, NaN where a cell is missing: (n, n_scaled)."""
+        out = np.zeros((len(block), self.n_scaled))
+        with np.errstate(over="ignore"):
+            values = bent(
+                block[:, self.numbers], self.center[self.numbers], self.unit[self.numbers]
+            )
+            scaled = (values - self.mean[self.numbers]) / self.deviation[self.numbers]
+        out[:, self.starts[self.numbers]] = (scaled * self.weight[self.numbers]).clip(
+            -FARTHEST, FARTHEST
+        )
+        rows = np.arange(len(block))
+        for cell in self.levels:
+            codes, first, n_levels = block[:, cell], self.starts[cell], self.n_levels[cell]
+            known = ~np.isnan(codes)
+            places = codes[known].astype(np.int64).clip(0, n_levels - 1)
+            out[rows[known], first + places] = self.weight[cell]
+            out[~known, first : first + n_levels] = np.nan
+        return out
+
+
+def check_coding(scaler: Scaler, coding: Coding | None, n_cells: int) -> None:
+    """Raise a ValueError for a scaler that was not learned from rows of this coding."""
+    if not isinstance(scaler, TableScaler):
+        if coding is not None and not coding.is_plain:
+            raise ValueError("scaler_ must be that of a table, as coding_ is")
+        return
+    if len(scaler.n_levels) != n_cells:
+        raise ValueError(f"scaler_ must be for {n_cells} cells, got {len(scaler.n_levels)}")
+    if coding is not None and [cell.n_levels for cell in coding.cells] != scaler.n_levels.tolist():
+        raise ValueError("scaler_ and coding_ have other levels")
+
+
+def bent(values: np.ndarray, center: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """Values with long tails drawn in: straight near the center, a logarithm far from it.
+
+    >>> bent(np.array([[7.0, 20.0], [9.0, np.e**3]]), np.array([0.0, 0.0]), np.array([0.0, 0.5])).round(1)
+    array([[7. , 4.4],
+           [9. , 4.4]])
+    """
+    straight = unit == 0
+    curved = np.arcsinh((values - center) / np.where(straight, 1.0, unit))
+    return np.where(straight, values, curved)
+
+
+def fit_table_scaler(
+    source: RowSource, coding: Coding | None, scale: str | None = "auto"
+) -> TableScaler:
+    """How to bring coded rows to one scale; from at most 20,000 of them.
+
+    Numbers have variance 1, unless ``scale`` says otherwise: "global" takes one mean and deviation for all, None
+    leaves them as they are. Those whose outermost hundredth of values holds more than half of their variance are
+    bent first, so that a few giants do not push all others together.
+    """
+    n_rows, n_cells = source.shape
+    cells = tuple(Cell(place) for place in range(n_cells)) if coding is None else coding.cells
+    sample = source.read(evenly(n_rows, MOST_SAMPLED))
+    if scale == "auto":
+        scale = scale_of_numbers(source) if coding is None or coding.is_plain else "columns"
+    if scale == "rows":
+        raise ValueError(
+            "scale='rows' needs rows of numbers without gaps. Use scale='auto', or fill the gaps first."
+        )
+    n_levels = np.array([cell.n_levels for cell in cells])
+    is_number = n_levels == 0
+    center, unit = tails_of(sample, is_number & (scale == "columns"))
+    values = bent(sample, center, unit)
+    mean, deviation = spread_of(values, is_number, scale)
+    shares = [shares_of(sample[:, place], count) for place, count in enumerate(n_levels)]
+    weight = [weight_of(cell, share) for cell, share in zip(cells, shares, strict=True)]
+    has_gaps = np.isnan(sample).any(axis=0)
+    first_of_column = np.diff([-1, *(cell.column for cell in cells)]) != 0
+    draft = TableScaler(
+        kind="table",
+        mean=mean,
+        deviation=deviation,
+        center=center,
+        unit=unit,
+        n_levels=n_levels,
+        weight=np.array(weight),
+        column=np.array([cell.column for cell in cells]),
+        shares=np.concatenate(shares),
+        masked=np.flatnonzero(has_gaps & first_of_column),
+        filling=Filling(np.zeros(1), np.zeros((1, 1)), np.ones(1)),
+    )
+    n_scaled = draft.n_scaled
+    most = max(200, min(MOST_FILLED_FROM, MOST_FILLED_VALUES // n_scaled))
+    scaled = draft.with_gaps(sample[evenly(len(sample), most)])
+    return replace(draft, filling=fit_filling(scaled))
+
+
+def evenly(n: int, most: int) -> np.ndarray:
+    """At most so many of n row numbers, evenly spaced.
+
+    >>> evenly(3, 5), evenly(9, 3)
+    (array([0, 1, 2]), array([0, 4, 8]))
+    """
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
+
+
+def bends(source: RowSource) -> bool:
+    """Whether any column of complete numbers has tails so long that it is bent."""
+    sample = source.read(evenly(source.shape[0], MOST_SAMPLED))
+    return bool(tails_of(sample, np.ones(sample.shape[1], dtype=bool))[1].any())
+
+
+def tails_of(sample: np.ndarray, may_bend: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Center and unit of cells with long tails, twice (n_cells,); a unit of 0 for all others."""
+    center, unit = np.zeros(sample.shape[1]), np.zeros(sample.shape[1])
+    for place in np.flatnonzero(may_bend):
+        values = sample[~np.isnan(sample[:, place]), place]
+        if len(values) < LEAST_FOR_TAILS or share_of_tails(values) <= TAILS:
+            continue
+        low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+        spread = (high - low) / 1.349  # the deviation, if the middle is normal
+        if spread > 0:
+            center[place], unit[place] = middle, spread
+    return center, unit
+
+
+def share_of_tails(values: np.ndarray) -> float:
+    """The share of the variance that the outermost hundredth of the values holds.
+
+    A normal distribution has 0.08, an exponential one 0.2, incomes and counts of visits 0.5 and more.
+
+    >>> share_of_tails(np.array([*np.zeros(99), 100.0])).round(2)
+    np.float64(0.99)
+    """
+    squares = np.square(values - values.mean())
+    outermost = np.sort(squares)[-max(1, len(values) // 100) :]
+    total = squares.sum()
+    return float(outermost.sum() / total) if total > 0 else 0.0
+
+
+def spread_of(
+    values: np.ndarray, is_number: np.ndarray, scale: str | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of the numbers, twice (n_cells,); 0 and 1 for levels."""
+    mean, deviation = np.zeros(values.shape[1]), np.ones(values.shape[1])
+    known = is_number & ~np.isnan(values).all(axis=0)
+    if scale is None or not known.any():
+        return mean, deviation
+    numbers = values[:, known]
+    if scale == "global":
+        mean[known], deviation[known] = np.nanmean(numbers), np.nanstd(numbers) or 1.0
+        return mean, deviation
+    mean[known] = np.nanmean(numbers, axis=0)
+    spread = np.nanstd(numbers, axis=0)
+    rounding = 64 * np.finfo(float).eps * np.nanmax(np.abs(numbers), axis=0)
+    deviation[known] = np.where(spread > rounding, spread, np.maximum(1.0, 1e6 * rounding))
+    return mean, deviation
+
+
+def shares_of(codes: np.ndarray, n_levels: int) -> np.ndarray:
+    """The share of each level among the known codes: (n_levels,), or one 0 for a number."""
+    if n_levels == 0:
+        return np.zeros(1)
+    known = codes[~np.isnan(codes)].astype(np.int64)
+    return np.bincount(known, minlength=n_levels)[:n_levels] / max(len(known), 1)
+
+
+def weight_of(cell: Cell, shares: np.ndarray) -> float:
+    """The weight of a number, or of each level: the variances of a column's levels add up to 1.
+
+    >>> weight_of(Cell(0, 2), np.array([0.5, 0.5])).round(3), weight_of(Cell(0), np.zeros(1))
+    (np.float64(1.414), 1.0)
+    """
+    if cell.n_levels == 0:
+        return cell.weight
+    variety = max(1 - float(np.square(shares).sum()), LEAST_VARIETY)
+    return cell.weight / np.sqrt(variety)
+
+
+def scale_of_numbers(source: RowSource) -> str | None:
+    """What the rule for complete numbers says where gaps hold the mean of their column."""
+    sample = source.read(evenly(source.shape[0], MOST_SAMPLED))
+    empty = np.isnan(sample).all(axis=0)
+    filled = FilledRows(source, np.nanmean(np.where(empty, 0.0, sample), axis=0))
+    chosen = automatic_scale(facts_of(filled), filled)
+    return {"none": None, "global": "global"}.get(chosen, "columns")
