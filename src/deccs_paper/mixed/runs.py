@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from deccs import scores
 from deccs_paper.mixed.methods import METHODS, TableTask, Way
 from deccs_paper.mixed.sets import KnownTable
 from deccs_paper.mixed.variants import VARIANTS, Variant
@@ -80,9 +81,14 @@ class MixedRun(PoolRun):
         return TableTask(self.file.variant.frame(X, self.seed), self.file.k, self.seed)
 
     def outcome(self, result: Any, y: np.ndarray, order: np.ndarray) -> Record:
-        """Scores, and how much is missing."""
+        """Scores, also on the rows without a gap alone, and how much is missing."""
         gaps = self.task(self.file.arrays()[0][order]).frame.isna().to_numpy()  # (n, d)
-        return super().outcome(result, y, order) | {
+        record = super().outcome(result, y, order)
+        whole = ~gaps.any(axis=1)
+        if whole.any():
+            nmi = scores.nmi(y[order][whole], result.labels[whole])
+            record["scores"]["nmi_whole_rows"] = round(nmi, 6)
+        return record | {
             "missing_share": round(float(gaps.mean()), 4),
             "empty_rows": int(gaps.all(axis=1).sum()),
             "empty_columns": int(gaps.all(axis=0).sum()),
