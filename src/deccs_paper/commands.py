@@ -336,6 +336,7 @@ def mixed(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The file of records.")
     ] = Path("results/mixed.jsonl"),
+    page: PoolPage = None,
     again: PoolAgain = False,
 ) -> None:
     """Compare ways to cluster tables with categories, dates and gaps, on tables with known classes.
@@ -345,7 +346,7 @@ def mixed(
     """
     from deccs_paper.mixed import command
 
-    command.command(folder, methods, data, seeds, jobs=jobs, out=out, again=again)
+    command.command(folder, methods, data, seeds, jobs=jobs, out=out, page=page, again=again)
 
 
 def demo(

@@ -9,6 +9,7 @@ from deccs.app.request import split_names
 from deccs_paper.mixed.methods import METHODS
 from deccs_paper.mixed.runs import waiting
 from deccs_paper.mixed.sets import GROUPS, read_tables
+from deccs_paper.mixed.tables import PAGE, page_text, terminal_tables
 from deccs_paper.reproduce import known_names
 from deccs_paper.yardstick.command import run_missing
 
@@ -21,6 +22,7 @@ def command(
     *,
     jobs: int,
     out: Path,
+    page: Path | None,
     again: bool,
 ) -> None:
     """What ``deccs mixed`` does."""
@@ -42,5 +44,8 @@ def command(
                 jobs,
                 out,
             )
+        output.result({}, terminal_tables(out))
+        if page:
+            PAGE.rewrite(page, page_text(out))
         if failed:
             raise output.failure(f"{failed} of the runs have failed; see {out}.", UNEXPECTED)
