@@ -29,7 +29,7 @@ PoolAgain = Annotated[bool, typer.Option("--again", help="Also repeat runs that 
 
 
 def add_commands(app: typer.Typer) -> None:
-    for command in (reproduce, benchmark, yardstick, how_many, confidence, demo):
+    for command in (reproduce, benchmark, yardstick, how_many, confidence, mixed, demo):
         app.command(rich_help_panel=PANEL)(command)
 
 
@@ -310,6 +310,43 @@ def confidence(
         again=again,
         learn=learn,
     )
+
+
+def mixed(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FOLDER",
+            exists=True,
+            file_okay=False,
+            show_default=False,
+            help="Where the .npz files of the tables are. (default: none; only print the tables)",
+        ),
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(show_default=False, help="Only these methods: a,b,c.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(show_default=False, help="Only these tables: a,b,c.")
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Runs on complete tables and with 20 % missing.")
+    ] = 3,
+    jobs: PoolJobs = 1,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The file of records.")
+    ] = Path("results/mixed.jsonl"),
+    page: PoolPage = None,
+    again: PoolAgain = False,
+) -> None:
+    """Compare ways to cluster tables with categories, dates and gaps, on tables with known classes.
+
+    One JSON line per run. Runs that have one are not repeated: interrupted, the same command
+    resumes. Every method is told the number of classes; no fit sees the classes.
+    """
+    from deccs_paper.mixed import command
+
+    command.command(folder, methods, data, seeds, jobs=jobs, out=out, page=page, again=again)
 
 
 def demo(

@@ -37,7 +37,15 @@ def test_the_plug_in_is_found_once_whether_it_is_declared_or_not(monkeypatch, de
     app = typer.Typer()
     plugins.add_plugin_commands(app)
     names = [command.callback.__name__ for command in app.registered_commands]
-    assert names == ["reproduce", "benchmark", "yardstick", "how_many", "confidence", "demo"]
+    assert names == [
+        "reproduce",
+        "benchmark",
+        "yardstick",
+        "how_many",
+        "confidence",
+        "mixed",
+        "demo",
+    ]
 
 
 def test_the_help_of_reproduce_has_every_name():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from deccs_paper import consensus_speed, rules_table, speed, table
+from deccs_paper.mixed import tables as mixed
 from deccs_paper.yardstick import by_dataset, tables
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +41,12 @@ RESULTS = ROOT / "results"
             tables.SHORT,
             tables.short_text,
             f"{tables.SHORT.command} --out results/pool.jsonl",
+        ),
+        (
+            "docs/tables.md",
+            mixed.PAGE,
+            mixed.page_text,
+            f"{mixed.PAGE.command} --out results/mixed.jsonl",
         ),
         ("README.md", by_dataset.RIVALS, by_dataset.rivals_table, by_dataset.RIVALS.command),
         (

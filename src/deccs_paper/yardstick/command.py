@@ -162,5 +162,6 @@ def workers_for(waiting: Sequence[PoolRun], jobs: int) -> Workers:
     modules = {module for method in methods for module in method.needs}
     os.environ[preload.COMPILE] = ",".join(sorted(modules))
     start_method = "spawn" if sys.platform == "win32" else "forkserver"
-    get_context(start_method).set_forkserver_preload([preload.__name__])
+    loaded = [preload.__name__, *sorted({type(run).__module__ for run in waiting})]
+    get_context(start_method).set_forkserver_preload(loaded)
     return Workers(jobs, None, carry_out, start_method, threads=1, headers=headers)

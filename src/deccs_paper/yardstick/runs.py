@@ -37,7 +37,11 @@ EXPERIMENT = "pool"
 SURE_SHARE = 0.95
 CONSENSUS = "consensus of the views"  # a candidate of DECCS
 OK, FAILED, NOT_INSTALLED = "ok", "failed", "not installed"
-PACKAGES = {"umap": ("umap-learn", "pynndescent", "numba"), "evoc": ("evoc", "numba")}
+PACKAGES = {
+    "umap": ("umap-learn", "pynndescent", "numba"),
+    "evoc": ("evoc", "numba"),
+    "kmodes": ("kmodes",),
+}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Real tables: categories, dates and gaps, compared with what people do instead, on known classes."""
