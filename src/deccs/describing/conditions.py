@@ -94,7 +94,7 @@ def in_dates(condition: Between) -> str:
     >>> str(Between(column, words.day_of(2019), words.day_of(2020)))
     'joined in 2019'
     >>> str(Between(column, words.day_of(2019), words.day_of(2019, 3)))
-    'joined from 2019-01-01 on and before 2019-03-01'
+    'joined from 2019-01-01 to 2019-02-28'
     """
     name, low, high = condition.column.words, condition.low, condition.high
     if high == math.inf:
@@ -109,7 +109,9 @@ def in_dates(condition: Between) -> str:
             return f"{name} in {words.MONTHS[month - 1]} {year}"
         if low == math.floor(low) and high == low + 1:
             return f"{name} on {words.moment(low)}"
-    return f"{name} from {words.moment(low)} on and before {words.moment(high)}"
+        if high == math.floor(high):
+            return f"{name} from {words.moment(low)} to {words.moment(high - 1)}"
+    return f"{name} from {words.moment(low)} to before {words.moment(high)}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,8 +76,7 @@ def paragraph(
       Rule: no simple rule finds this cluster
       Differs in: nothing
     """
-    rows = "1 row" if size == 1 else f"{size:,} rows"
-    lines = [f"{numbered(cluster, name)}: {rows}"]
+    lines = [f"{numbered(cluster, name)}: {n_rows(size)}"]
     if not size:
         return lines[0]
     lines += [f"  Rule: {rule_sentence(rule)}" for rule in rules] or [f"  Rule: {NO_RULE}"]
@@ -104,6 +103,10 @@ def numbered(cluster: int, name: str) -> str:
     return name if name == f"cluster {cluster}" else f"{cluster} · {name}"
 
 
+def n_rows(n: int) -> str:
+    return "1 row" if n == 1 else f"{n:,} rows"
+
+
 def rule_sentence(rule: Rule) -> str:
     """A rule, and how well it finds the cluster."""
     return f"{rule}: {precision_sentence(rule)}"
@@ -116,6 +119,6 @@ def precision_sentence(rule: Rule) -> str:
     'right for 93 % of its 1,200 rows, finds 80 % of the cluster'
     """
     return (
-        f"right for {words.share(rule.precision)} of its {rule.n:,} rows, "
+        f"right for {words.share(rule.precision)} of its {n_rows(rule.n)}, "
         f"finds {words.share(rule.coverage)} of the cluster"
     )

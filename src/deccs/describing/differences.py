@@ -22,7 +22,7 @@ from deccs.describing.effects import (
 
 MOST_COLUMNS = 100  # that are looked at with all rows
 SCREEN_ROWS = 2_000  # by which those are found where there are more
-RARER = 0.8  # that a level is rare says less than that another is frequent
+RARER = 0.4  # that a level is rare says less than that another is frequent
 MIDDLE_HALF = (0.25, 0.5, 0.75)
 MOST_ROWS = (0.1, 0.9)
 
@@ -141,8 +141,9 @@ def between(column: Described, values: Quartiles) -> str:
     """The middle half of some values."""
     if column.kind == "date":
         return words.span(values.low, values.high)
-    digits = 0 if column.whole else None  # a quarter may end between two whole numbers
-    low, high = (column.written(round(end, digits)) for end in (values.low, values.high))
+    # A quarter may end between two whole numbers.
+    ends = np.round([values.low, values.high]) if column.whole else (values.low, values.high)
+    low, high = (column.written(float(end)) for end in ends)
     return low if low == high else f"{low} to {high}"
 
 
@@ -213,8 +214,10 @@ def of_amounts(
         direction = int(np.sign(shifts[cluster]))
         if abs(shifts[cluster]) < MEDIUM and nearer[cluster] > abs(shifts[cluster]):
             direction = 0
+        middle = Quartiles(*here[cluster].tolist())
+        same = (middle.low, middle.high) == (everywhere.low, everywhere.high)
         effects = direction * shifts if direction else nearer
-        if round(effects[cluster], 9) <= 0:
+        if round(effects[cluster], 9) <= 0 or (same and not direction):
             continue
         down = direction < 0
         yield Amount(
@@ -223,7 +226,7 @@ def of_amounts(
             effects,
             int(n_rows[cluster]),
             direction,
-            Quartiles(*here[cluster].tolist()),
+            middle,
             everywhere,
             beyond=float(1 - above[cluster] if down else above[cluster]),
             beyond_everywhere=1 - above_everywhere if down else above_everywhere,

@@ -14,8 +14,9 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 SMALL, MEDIUM = 0.2, 0.5
-# h has a standard error of 1 / sqrt(n), and d nearly the same: three of them are rarely chance.
-STANDARD_ERRORS = 3.0
+# h has a standard error of 1 / sqrt(n), and d nearly the same. Three would do for one column, but there
+# are many, and d of a few rows is often large.
+STANDARD_ERRORS = 4.0
 
 
 def sizes_of(labels: np.ndarray, n_clusters: int) -> np.ndarray:

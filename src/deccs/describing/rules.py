@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
+from scipy.special import rel_entr
 from sklearn.tree import DecisionTreeClassifier
 
 from deccs.describing.columns import Described
@@ -26,7 +27,8 @@ MOST_LEVELS = 30  # of a column that are told apart; all others go together
 MOST_CONDITIONS, MOST_RULES = 3, 3
 LEAST_PRECISION = 0.5
 LEAST_GAIN = 0.25  # of the way from the cluster's share of all rows to 1, or the rule says nothing
-LEAST_ADDED = 0.1  # share of the cluster that a further rule must find
+LEAST_EVIDENCE = 10.0  # in nats; a tree tries so many conditions that chance alone reaches 5
+LEAST_ADDED = 0.2  # share of the cluster that a rule must find beyond those before
 SIMPLER = 0.02  # of the score that one condition less is worth
 
 
@@ -48,13 +50,16 @@ class Rule:
     def score(self) -> float:
         """F0.5 of precision and coverage, in which precision counts double; less for each condition.
 
+        "Or missing" is half a condition.
+
         >>> Rule((), precision=0.8, coverage=0.5, n=10).score
         0.7142857142857143
         """
         if not self.precision * self.coverage:
             return 0.0
         f = 1.25 * self.precision * self.coverage / (0.25 * self.precision + self.coverage)
-        return f - SIMPLER * max(0, len(self.conditions) - 1)
+        n_words = len(self.conditions) + sum(each.or_missing for each in self.conditions) / 2
+        return f - SIMPLER * n_words
 
     def __str__(self) -> str:
         if len(self.conditions) == 1:
@@ -115,24 +120,44 @@ def rules_of(inside: np.ndarray, columns: Sequence[Described], seed: list[int]) 
     candidates = [simplified(counted(path, inside), inside) for path in paths]
     base = n_inside / len(inside)
     least = max(LEAST_PRECISION, base + LEAST_GAIN * (1 - base))
-    good = [rule for rule in candidates if rule.precision >= least]
+    good = [
+        rule
+        for rule in candidates
+        if rule.precision >= least and evidence(rule.precision, base, rule.n) >= LEAST_EVIDENCE
+    ]
     chosen: list[Rule] = []
-    left = inside.copy()  # rows of the cluster that no rule has found
+    covered = np.zeros(len(inside), dtype=bool)
     for rule in sorted(good, key=lambda each: (-round(each.score, 9), str(each))):
-        added = (rule.holds & left).sum() / n_inside
-        if added >= LEAST_ADDED:
+        # What it adds must be good, too: the first rule with one condition less adds little else.
+        added = rule.holds & ~covered
+        n_right = (added & inside).sum()
+        if n_right >= max(LEAST_ADDED * n_inside, least * added.sum()):
             chosen.append(rule)
-            left &= ~rule.holds
+            covered |= added
     return chosen[:MOST_RULES]
 
 
+def evidence(precision: float, base: float, n: int) -> float:
+    """n times the divergence of a precision from the share of the cluster among all rows.
+
+    Drawing n rows at random does as well with a chance of at most exp(-evidence) (Chernoff's bound).
+
+    >>> evidence(1.0, 0.5, 20)  # 20 times a coin: 2^-20
+    13.862943611198906
+    """
+    return n * float(rel_entr(precision, base) + rel_entr(1 - precision, 1 - base))
+
+
 def simplified(rule: Rule, inside: np.ndarray) -> Rule:
-    """The rule without the conditions that are not worth their words."""
-    for condition in rule.conditions:
-        if len(rule.conditions) > 1:
-            fewer = counted([each for each in rule.conditions if each is not condition], inside)
-            if fewer.score >= rule.score:
-                rule = fewer
+    """The rule without the conditions, and without the "or missing", that are not worth their words."""
+    for place in reversed(range(len(rule.conditions))):
+        before, after = rule.conditions[:place], rule.conditions[place + 1 :]
+        condition = rule.conditions[place]
+        fewer = [(*before, *after)] if before or after else []
+        if condition.or_missing and not condition.is_empty:
+            fewer.append((*before, replace(condition, or_missing=False), *after))
+        options = [rule, *(counted(conditions, inside) for conditions in fewer)]
+        rule = max(options, key=lambda each: round(each.score, 9))
     return rule
 
 
@@ -185,7 +210,7 @@ def candidate_paths(
     order = np.lexsort((inside[rows], *X.T))
     rows, X = rows[order], X[order]
     n_inside = int(inside[rows].sum())
-    leaf = max(min(5, n_inside // 2), n_inside // 20, 1)
+    leaf = max(min(5, n_inside // 2), n_inside // 10, 1)
     tree = DecisionTreeClassifier(
         max_depth=MOST_CONDITIONS, min_samples_leaf=leaf, class_weight="balanced", random_state=0
     ).fit(X, inside[rows])
