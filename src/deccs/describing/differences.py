@@ -27,6 +27,20 @@ MIDDLE_HALF = (0.25, 0.5, 0.75)
 MOST_ROWS = (0.1, 0.9)
 
 
+class Said(NamedTuple):
+    """A difference in words: of what, here, and of all rows."""
+
+    what: str
+    here: str
+    everywhere: str
+    form: str  # "median", "span" (of half of the rows), "share" or "share in"
+
+    def __str__(self) -> str:
+        joint = " in" if self.form == "share in" else ""
+        half = "half of them; " if self.form == "span" else ""
+        return f"{self.what}{joint} {self.here} ({half}all: {self.everywhere})"
+
+
 class Quartiles(NamedTuple):
     """The middle half of some values, and their median."""
 
@@ -43,6 +57,14 @@ class Difference:
     cluster: int
     effects: np.ndarray  # (n_clusters,), in Cohen's unit; see ``effects``
     n: int  # rows of the cluster that the claim is about
+
+    @property
+    def said(self) -> Said:
+        """The difference in words."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return str(self.said)
 
     @property
     def effect(self) -> float:
@@ -65,18 +87,18 @@ class Amount(Difference):
     beyond: float  # share of the cluster above the median of all (1), or not above it (-1)
     beyond_everywhere: float
 
-    def __str__(self) -> str:
+    @property
+    def said(self) -> Said:
         """The median; the middle half, or a share, where medians are equal."""
         column, written = self.column, self.column.written
         here, everywhere = written(self.here.middle), written(self.everywhere.middle)
         spans = between(column, self.here), between(column, self.everywhere)
         if self.direction == 0 or (column.kind == "date" and spans[0] != spans[1]):
-            return f"{column.words} {spans[0]} (half of them; all: {spans[1]})"
+            return Said(column.words, *spans, "span")
         if here != everywhere:
-            return f"{column.words} {here} (all: {everywhere})"
-        side = "above" if self.direction > 0 else "at most"
-        shares = f"{words.share(self.beyond)} (all: {words.share(self.beyond_everywhere)})"
-        return f"{column.words} {side} {everywhere} in {shares}"
+            return Said(column.words, here, everywhere, "median")
+        what = f"{column.words} {'above' if self.direction > 0 else 'at most'} {everywhere}"
+        return Said(what, words.share(self.beyond), words.share(self.beyond_everywhere), "share in")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +109,11 @@ class Period(Difference):
     everywhere: Quartiles
     most: tuple[float, float]  # between them are 80 % of the cluster
 
-    def __str__(self) -> str:
-        middle, all_ = between(self.column, self.here), between(self.column, self.everywhere)
-        return f"{self.column.words} {middle} (half of them; all: {all_})"
+    @property
+    def said(self) -> Said:
+        """The middle half."""
+        spans = between(self.column, self.here), between(self.column, self.everywhere)
+        return Said(self.column.words, *spans, "span")
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,9 +140,11 @@ class LevelShare(Difference):
     def is_rarer(self) -> bool:
         return self.here < self.everywhere
 
-    def __str__(self) -> str:
-        shares = f"{words.share(self.here)} (all: {words.share(self.everywhere)})"
-        return f"{self.column.words} {self.levels} {shares}"
+    @property
+    def said(self) -> Said:
+        """The share of the level."""
+        what = f"{self.column.words} {self.levels}"
+        return Said(what, words.share(self.here), words.share(self.everywhere), "share")
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +158,11 @@ class GapShare(Difference):
     def is_rarer(self) -> bool:
         return self.here < self.everywhere
 
-    def __str__(self) -> str:
-        shares = f"{words.share(self.here)} (all: {words.share(self.everywhere)})"
-        return f"no {self.column.words} in {shares}"
+    @property
+    def said(self) -> Said:
+        """The share of gaps."""
+        what = f"no {self.column.words}"
+        return Said(what, words.share(self.here), words.share(self.everywhere), "share in")
 
 
 def between(column: Described, values: Quartiles) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from deccs.describing import words
 from deccs.describing.columns import Described, nameable
 from deccs.describing.differences import (
+    RARER,
     Amount,
     Difference,
     GapShare,
@@ -107,12 +108,16 @@ def that_fit(chosen: Parts, parts: Parts) -> Parts:
 def worth(difference: Difference, rivals: Sequence[int]) -> float:
     """The effect times the share of rivals that it tells the cluster from; the cluster counts as one.
 
+    What a cluster is not is worth less.
+
     >>> column = Described("x", "number", np.zeros(1))
     >>> worth(Difference(column, 0, np.array([2.0, 1.5, 0.2]), 9), [1, 2])
     1.333333333
     """
     n_shared = len(sharing(difference, rivals))
-    return round(difference.effect * (1 - n_shared / (len(rivals) + 1)), 9)
+    is_absence = isinstance(difference, LevelShare) and difference.is_rarer
+    value = difference.effect * (RARER if is_absence else 1.0)
+    return round(value * (1 - n_shared / (len(rivals) + 1)), 9)
 
 
 def sharing(difference: Difference, clusters: Sequence[int]) -> list[int]:
