@@ -32,6 +32,8 @@ VAGUE = ("other", "others", "unknown", "none", "other/unknown", "n/a", "missing"
 LEAST_OF_A_LEVEL = 3  # letters: "A" or "XL" says nothing without its column
 PLURAL = re.compile(r"[a-z]{2,}[b-hj-rtv-z]s")  # not bonus, status, class, basis, gas
 
+UNIT = re.compile(r"\s*(\([^()]*\)|\[[^\[\]]*\])$")
+
 Parts = list[tuple[Difference, str]]  # what is said of a cluster, and how
 
 
@@ -224,12 +226,14 @@ def says_something(level: str) -> bool:
 
 
 def column_words(column: Described) -> str:
-    """The name of a column in the name of a cluster.
+    """The name of a column in the name of a cluster: without its unit.
 
-    >>> column_words(Described("Annual_Income", "number", np.zeros(1)))
+    >>> column_words(Described("Annual_Income (EUR)", "number", np.zeros(1)))
     'annual income'
     """
-    return words.plain(words.lowered(words.as_words(column.name, MOST_OF_A_WORD)), MOST_OF_A_WORD)
+    full = words.as_words(column.name, MOST_LETTERS)
+    name = UNIT.sub("", full) or full
+    return words.plain(words.lowered(name), MOST_OF_A_WORD)
 
 
 def is_count(column: Described) -> bool:
