@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from deccs.report import write_report
+from tests.describing.tables import random_table
 from tests.helpers.counted import give_count
 from tests.helpers.report_stand_in import StandIn, blobs_with_labels
 
@@ -83,6 +84,13 @@ def pages(tmp_path_factory):
         reasons=(NASTY, "a reason in words"),
     )
     write_report(model, X, folder / "counted.html")
+    columns, labels = random_table(
+        1, n=400, names=(NASTY, "orders", "city", "news", "Size", "joined")
+    )
+    X = np.column_stack([blobs_with_labels(400, 4, 4)[:, :-1], labels])
+    model = StandIn().fit(X, sample_size=150)
+    give_count(model, X[:, :-1], [*range(2, 7)], runners_up=[3])
+    write_report(model, X, folder / "named.html", described=columns)
     X = blobs_with_labels(70_000, 10, 20)
     write_report(StandIn().fit(X, n_rounds=11, sample_size=5_600), X, folder / "large.html")
     return folder
@@ -463,3 +471,44 @@ def test_a_phone_shows_the_slider_over_k_without_sideways_scroll(counted):
     seen_to = "return document.querySelector(arguments[0]).getBoundingClientRect().right"
     assert counted.execute_script(seen_to, "#tables tr .chip.dissolves") <= 390
     assert_quiet(counted)
+
+
+# ---- names of clusters
+
+
+@pytest.fixture
+def named(browser, pages):
+    """Four clusters with names; a column has a name that would do harm."""
+    return opened(browser, pages / "named.html")
+
+
+def test_names_stand_in_legend_slider_and_hover_and_are_those_of_the_answer_only(named):
+    names = named.execute_script(
+        "return JSON.parse(document.getElementById('data').textContent).names"
+    )
+    numbered = [f"{place} \u00b7 {name}" for place, name in enumerate(names)]
+    assert all(names) and len(set(names)) == 4
+    shown = "return [...document.querySelectorAll('#legend button span:first-of-type')].map(each => each.textContent)"
+    assert named.execute_script(shown)[:4] == numbered
+    titles = "return [...document.getElementById('k-sizes').children].map(each => each.title)"
+    assert [title.rsplit(": ", 1)[0] for title in named.execute_script(titles)] == numbered
+    put(named, "query", "17", "input")
+    click(named, "#find button")
+    label = named.execute_script(
+        "return document.querySelector('#tip div:nth-child(2)').textContent"
+    )
+    assert label in numbered and f"row 17, {label}, confidence" in text(named, "description")
+    put(named, "k", 1, "input")  # three clusters: others, so no names
+    assert {each.split(" ")[0] for each in named.execute_script(shown)} <= {"cluster", "no"}
+    assert not any(name in title for name in names for title in named.execute_script(titles))
+    assert named.execute_script("return window.harmed === undefined")
+    assert_quiet(named)
+
+
+def test_cards_of_any_kind_fit_on_a_phone(named):
+    emulate(named, 390, 844)
+    wide, tables = named.execute_script("""
+        const cards = [...document.querySelectorAll(".card .wide")];
+        return [document.documentElement.scrollWidth, cards.map(each => each.scrollWidth - each.clientWidth)]""")
+    assert wide <= 390 and max(tables) <= 0 and len(tables) == 4
+    assert_quiet(named)

@@ -23,6 +23,7 @@
   const members = data.members.map((member) => ({ name: member.name, labels: lazily(member.labels) }));
   const columns = data.columns.map((column) => ({ ...column, codes: lazily(column.labels || column.values) }));
   const number = (scale, code) => scale.low + (scale.high - scale.low) * code / 65534;
+  const numbered = (code) => (data.names && data.names[code] ? `${code} · ${data.names[code]}` : `cluster ${code}`);
   const nameOf = (point) => (data.ids ? String(data.ids[point]) : `row ${rows ? rows[point] : point}`);
 
   const frames = data.frames.map((frame) => ({
@@ -78,7 +79,8 @@
   }
   function color() {
     const [kind, place] = choice.split(":");
-    if (kind === "cluster") return groups(pick(labelsNow()), (code) => `cluster ${code}`);
+    // Names are those of the answer; for another k a number may stand for another cluster.
+    if (kind === "cluster") return groups(pick(labelsNow()), (code) => (atAnswer() ? numbered(code) : `cluster ${code}`));
     if (kind === "confidence") return { codes: pick(confidence), scale: data.confidence, ramp: ["low", "middle", "high"] };
     if (kind === "member") {
       const member = members[place];
@@ -288,7 +290,7 @@
   // ---- one point
   function tell(i) {
     const point = pointAt(i), label = labels[point];
-    const parts = [nameOf(point), label === none(labels) ? MISSING_NAME : `cluster ${label}`];
+    const parts = [nameOf(point), label === none(labels) ? MISSING_NAME : numbered(label)];
     if (!atAnswer()) {
       const other = labelsNow()[point], missing = other === none(labelsNow());
       parts.push(`with ${ks.steps[step].k} clusters: ${missing ? MISSING_NAME : other}`);
@@ -408,7 +410,7 @@
     byId("k-sizes").replaceChildren(...sizes.map(([number, size]) => {
       const part = element("i", undefined, `c${number % data.colors}`);
       part.style.flexGrow = size;
-      part.title = `cluster ${number}: ${size.toLocaleString("en")}`;
+      part.title = `${atAnswer() ? numbered(number) : `cluster ${number}`}: ${size.toLocaleString("en")}`;
       return part;
     }));
   }

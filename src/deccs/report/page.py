@@ -21,11 +21,16 @@ from deccs.answer import Answer
 from deccs.checks import whole
 from deccs.counting.trust import signs_for
 from deccs.data.source import RowSource, source_of
+from deccs.describing import words
+from deccs.describing.columns import Described
+from deccs.describing.description import Description, describe
 from deccs.report import over_k, sections
+from deccs.report.by_kinds import BY_KINDS, by_kinds
 from deccs.report.clusters import differences
 from deccs.report.points import Result, Scatter, scatter_of
 from deccs.storage.atomic import replacing
 
+MOST_LETTERS = 60  # of the name of a cluster
 MOST_OTHER_LABELS = 0.05  # another machine may round a few points on a border to the other side
 
 
@@ -42,6 +47,8 @@ def write_report(
     max_points: int = 100_000,
     projection: str = "pca",
     title: str = "Clustering report",
+    described: Sequence[Described] | None = None,
+    names: Sequence[str] | None = None,
 ) -> None:
     """Write what ``model`` found in the data of its fit as one HTML file that needs nothing else.
 
@@ -60,6 +67,9 @@ def write_report(
     max_points : the most points that are drawn; the tables always cover all
     projection : "pca", or "tsne" for the result with at most 5,000 points. With "pca" two dimensions
         are drawn as they are
+    described : the columns of the table that X was made from, if they are of several kinds: clusters
+        then have rules, and differences in the units of the table
+    names : a name for each cluster; those that ``described`` leads to by default
     """
     check_is_fitted(model, "labels_")
     path = Path(path)
@@ -73,12 +83,20 @@ def write_report(
     feature_names = names_of_columns(model, feature_names, source.shape[1])
     answer = checked_answer(model, model.answer(X) if answer is None else answer)
     result = Result.of(model, answer, signs_for(model, source))
+    description = None
+    if described is not None:
+        check_described(described, len(answer))
+        description = describe(described, answer.labels, result.n_clusters)
+        names = description.names if names is None else names
+    result = replace(result, names=checked_names(names, result.n_clusters))
 
-    names = None if ids is None else [plain_id(value) for value in np.asarray(ids).tolist()]
+    ids = None if ids is None else [plain_id(value) for value in np.asarray(ids).tolist()]
     scatter = scatter_of(
-        result, ids=names, columns=columns, max_points=max_points, projection=projection
+        result, ids=ids, columns=columns, max_points=max_points, projection=projection
     )
-    page = assemble(model, source, result, scatter, names, feature_names, image_shape, title)
+    page = assemble(
+        model, source, result, scatter, ids, feature_names, image_shape, title, description
+    )
     with replacing(path) as out:
         out.write(page.encode("utf-8", errors="replace"))
 
@@ -129,6 +147,31 @@ def check_arguments(
         raise ValueError(f"projection must be 'pca' or 'tsne', got {projection!r}.")
 
 
+def check_described(described: Sequence[Described], n_points: int) -> None:
+    for column in described:
+        if column.values.shape != (n_points,):
+            raise ValueError(
+                f"Column {column.name!r} of described must have one value per point, "
+                f"shape ({n_points},); got shape {column.values.shape}."
+            )
+
+
+def checked_names(names: Sequence[str] | None, n_clusters: int) -> tuple[str, ...]:
+    """One plain name for each cluster, empty where it only repeats the number.
+
+    >>> checked_names(["high income", "cluster 1"], 2)
+    ('high income', '')
+    """
+    if names is None:
+        return ()
+    if len(names) != n_clusters:
+        raise ValueError(f"names must name each of the {n_clusters} clusters, got {len(names)}.")
+    return tuple(
+        "" if name == f"cluster {cluster}" else words.plain(name, MOST_LETTERS)
+        for cluster, name in enumerate(names)
+    )
+
+
 def checked_answer(model: Any, answer: Answer) -> Answer:
     """The answer with the labels of the fit; it must be about the data of the fit."""
     other = (answer.labels != model.labels_).mean()
@@ -167,21 +210,24 @@ def assemble(
     feature_names: Sequence[str],
     image_shape: tuple[int, int] | None,
     title: str,
+    description: Description | None = None,
 ) -> str:
     """The page, with all parts in their places."""
 
     def name_of(row: int) -> str:
         return f"row {row}" if ids is None else str(ids[row])
 
-    profiles = differences(source, result.answer.labels, result.n_clusters)
-    if image_shape is None:
-        warnings = sections.warnings_of(result)
-        different = sections.by_features(profiles, feature_names, warnings)
+    if image_shape is None and description is not None:
+        different, different_note = by_kinds(description, result), BY_KINDS
+    elif image_shape is None:
+        profiles = differences(source, result.answer.labels, result.n_clusters)
+        different = sections.by_features(profiles, feature_names, result)
         different_note = (
             "Columns whose mean in the cluster is furthest from the mean of all points, "
             "in standard deviations of all points."
         )
     else:
+        profiles = differences(source, result.answer.labels, result.n_clusters)
         different = sections.by_images(profiles, source, result, image_shape, name_of)
         different_note = "The mean image, and the points nearest to the center of the cluster."
     count, ks = result.count, None
@@ -202,6 +248,7 @@ def assemble(
                 {
                     **scatter.data,
                     "ks": ks,
+                    "names": result.names or None,
                     "shapes": sections.SHAPES,
                     "colors": sections.N_COLORS,
                 }

@@ -165,6 +165,7 @@ class Result:
     count: Count | None = None  # of a model that was not told the number of clusters
     stability: Sequence[ClusterStability] = ()
     signs: Signs | None = None  # of clusters in the data
+    names: tuple[str, ...] = ()  # of the clusters; empty for one without a name
 
     @classmethod
     def of(cls, model: Any, answer: Answer, signs: Signs | None = None) -> Result:
@@ -184,6 +185,10 @@ class Result:
     @property
     def best(self) -> Round | None:
         return self.rounds[self.best_round] if self.rounds else None
+
+    def name_of(self, cluster: int) -> str:
+        """The name of a cluster, empty if it has none; noise has none."""
+        return self.names[cluster] if 0 <= cluster < len(self.names) else ""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,6 @@ SHAPES = (
 )
 MOST_FEATURES = 6
 LEAST_CERTAIN = 20
-NO_WARNINGS: Mapping[int, str] = {}
 SIGNS = {"very stable": "\u2714", "stable": "\u2714", "doubtful": "?", "dissolves": "\u2715"}
 
 
@@ -44,6 +43,13 @@ def mark(cluster: int) -> str:
         f'<svg class="mark c{cluster % N_COLORS}" viewBox="-1.3 -1.3 2.6 2.6" aria-hidden="true">'
         f'<path d="{shape}"/></svg>'
     )
+
+
+def cell(result: Result, cluster: int) -> str:
+    """A cluster in a table: its sign, number and name."""
+    text = f"{mark(cluster)} {cluster_text(cluster)}"
+    name = result.name_of(cluster)
+    return f'<span class="named">{text} · {escape(name)}</span>' if name else text
 
 
 def facts(result: Result) -> str:
@@ -184,7 +190,7 @@ def cluster_sizes(result: Result) -> str:
     heads = ["Cluster", '<span class="unseen">Bar</span>', "Points", "Share"]
     rows = [
         [
-            f"{mark(cluster)} {cluster}",
+            cell(result, cluster),
             f'<span class="bar"><i class="c{cluster % N_COLORS}" '
             f'style="width:{size / max(sizes.max(), 1):.1%}"></i></span>',
             f"{size:,}",
@@ -213,14 +219,18 @@ def cluster_sizes(result: Result) -> str:
         '<p class="note">Stability is the Jaccard similarity of a cluster with its most similar one '
         "when the data are drawn again: 1 for the same cluster.</p>"
     )
-    return table(heads, rows, f"{caption}, and how stable they are") + note + evidence(stability)
+    return (
+        table(heads, rows, f"{caption}, and how stable they are")
+        + note
+        + evidence(result, stability)
+    )
 
 
-def evidence(stability: Mapping[int, ClusterStability]) -> str:
+def evidence(result: Result, stability: Mapping[int, ClusterStability]) -> str:
     """All that is known of whether each cluster is real."""
     rows = [
         [
-            f"{mark(cluster)} {cluster}",
+            cell(result, cluster),
             f"{each.jaccard:.3f}",
             f"{each.reference:.3f}",
             f"{each.agreement:.3f}",
@@ -245,24 +255,23 @@ def plain(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def cluster_card(cluster: int, size: int, content: str, verdict: str | None) -> str:
+def cluster_card(result: Result, cluster: int, size: int, content: str) -> str:
+    """What is said of one cluster, under its name, with a verdict if it is not stable."""
     points = "1 point" if size == 1 else f"{size:,} points"
-    warning = "" if verdict is None else f" {badge(verdict)}"
+    unstable = [
+        each for each in result.stability if each.cluster == cluster and not n_stable([each])
+    ]
+    warning = "".join(f" {badge(each.verdict)}" for each in unstable if size)
+    name = result.name_of(cluster)
+    title = f"{cluster} · {escape(name)}" if name else f"Cluster {cluster}"
     return (
-        f'<article class="card"><h3>{mark(cluster)} Cluster {cluster} <small>{points}</small>'
+        f'<article class="card"><h3>{mark(cluster)} {title} <small>{points}</small>'
         f"{warning}</h3>"
         f"{content if size else '<p>No point has this label.</p>'}</article>"
     )
 
 
-def warnings_of(result: Result) -> dict[int, str]:
-    """The verdicts on clusters that are not stable."""
-    return {each.cluster: each.verdict for each in result.stability if not n_stable([each])}
-
-
-def by_features(
-    profiles: Differences, names: Sequence[str], warnings: Mapping[int, str] = NO_WARNINGS
-) -> str:
+def by_features(profiles: Differences, names: Sequence[str], result: Result) -> str:
     """For each cluster the columns in which it is furthest from all points."""
     cards = []
     widest = max(1.0, float(np.abs(profiles.standardized).max()))
@@ -290,7 +299,7 @@ def by_features(
             else "<p>In no column does its mean differ from that of all points.</p>"
         )
         size = int(profiles.sizes[cluster])
-        cards.append(cluster_card(cluster, size, text, warnings.get(cluster)))
+        cards.append(cluster_card(result, cluster, size, text))
     return "".join(cards)
 
 
@@ -308,10 +317,10 @@ def by_images(
 ) -> str:
     """For each cluster its mean image and the points nearest to its center."""
     cards = []
-    answer, warnings = result.answer, warnings_of(result)
+    answer = result.answer
     for cluster, size in enumerate(profiles.sizes):
         if not size:
-            cards.append(cluster_card(cluster, 0, "", None))
+            cards.append(cluster_card(result, cluster, 0, ""))
             continue
         near = nearest_to_center(answer.Z, np.flatnonzero(answer.labels == cluster))
         images = source.read(near).reshape(-1, *shape)
@@ -325,7 +334,7 @@ def by_images(
             for row, image in zip(near, images, strict=True)
         )
         content = f'<div class="images"><span class="mean">{mean}</span>{others}</div>'
-        cards.append(cluster_card(cluster, int(size), content, warnings.get(cluster)))
+        cards.append(cluster_card(result, cluster, int(size), content))
     return "".join(cards)
 
 
@@ -350,7 +359,7 @@ def least_certain(
         rows.append(
             [
                 button if place >= 0 else name,
-                f"{mark(label)} {cluster_text(label)}",
+                cell(result, label),
                 f"{answer.confidence[row]:.3f}",
                 *(
                     cluster_text(other)
@@ -360,7 +369,8 @@ def least_certain(
                 ),
             ]
         )
-    heads = ["Point", "Cluster", "Confidence", *(escape(name) for name in result.member_names)]
+    named = '<span class="first">Cluster</span>' if any(result.names) else "Cluster"
+    heads = ["Point", named, "Confidence", *(escape(name) for name in result.member_names)]
     if result.member_names:
         note = (
             "Confidence is how well the members agree with the label of a point; it is 1 where all "
