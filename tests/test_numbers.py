@@ -15,7 +15,8 @@ from deccs import (
     TrainingError,
 )
 from deccs.data.rows import Rows
-from deccs.data.scaling import Scaler, fit_scaler
+from deccs.data.scalers import fit_scaler
+from deccs.data.scaling import Scaler
 from deccs.data.source import source_of
 from deccs.deep import DEC, IEC
 from deccs.scores import ari

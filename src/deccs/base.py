@@ -37,9 +37,9 @@ from deccs.checks import (
 from deccs.counting.cluster_stability import Drawn, draw, stability_of
 from deccs.counting.count import count_clusters_of
 from deccs.counting.records import ClusterStability, Count, KCandidate
+from deccs.data.coding import Coding
 from deccs.data.images import image_shape_of
 from deccs.data.inputs import as_source, output_dtype
-from deccs.data.coding import Coding
 from deccs.data.kinds import KINDS
 from deccs.data.rows import Rows, widths_of
 from deccs.data.sampling import draw_rows
@@ -60,7 +60,7 @@ from deccs.storage.models import ModelFiles
 from deccs.storage.networks import check_width
 from deccs.training.start import Start, starting_autoencoder
 
-SCALE = one_of("auto", "global", "columns", "rows", None)
+SCALE = one_of("auto", "global", "columns", "robust", "rows", None)
 KINDS_OF_COLUMNS = NONE | Rule(
     f"None or a dict of column names and kinds ({', '.join(KINDS)})",
     lambda value: (

@@ -75,7 +75,7 @@ def test_clear_blobs_are_counted(k, n):
 
 
 def scaled_like(X):
-    from deccs.data.scaling import fit_scaler
+    from deccs.data.scalers import fit_scaler
     from deccs.data.source import source_of
 
     return fit_scaler(source_of(X), "auto")(X)

@@ -12,7 +12,7 @@ from deccs.data.augment import Motion
 from deccs.data.images import image_shape_of
 from deccs.data.inputs import as_source
 from deccs.data.rows import Rows
-from deccs.data.scaling import fit_scaler
+from deccs.data.scalers import fit_scaler
 from deccs.data.source import source_of
 from tests.helpers.images import blots
 

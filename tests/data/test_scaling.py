@@ -8,7 +8,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from deccs.data.scaling import fit_scaler as fit_source_scaler
+from deccs.data.scalers import fit_scaler as fit_source_scaler
 from deccs.data.scaling import mean_cosine, order_of, share_one_range
 from deccs.data.source import source_of
 

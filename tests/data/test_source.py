@@ -7,7 +7,7 @@ import torch
 from numpy.testing import assert_array_equal
 
 from deccs.data.rows import Rows
-from deccs.data.scaling import fit_scaler
+from deccs.data.scalers import fit_scaler
 from deccs.data.source import (
     ArrayRows,
     MemmapRows,

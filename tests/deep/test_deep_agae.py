@@ -9,7 +9,7 @@ from torch.nn.functional import softplus
 from deccs import scores
 from deccs.consensus import co_association
 from deccs.consensus.partitions import distinct_rows
-from deccs.data.scaling import fit_scaler
+from deccs.data.scalers import fit_scaler
 from deccs.data.source import ArrayRows
 from deccs.deep.agae import (
     AGAE,

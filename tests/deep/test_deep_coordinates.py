@@ -9,7 +9,7 @@ from torch import nn
 
 from deccs import scores
 from deccs.data.rows import Rows
-from deccs.data.scaling import fit_scaler
+from deccs.data.scalers import fit_scaler
 from deccs.data.source import source_of
 from deccs.deep.coordinates import change_coordinates, means_of, round_clusters, rounding, within
 from deccs.network.autoencoder import Autoencoder

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from deccs.consensus.partitions import distinct_rows, membership
-from deccs.data.scaling import fit_scaler
+from deccs.data.scalers import fit_scaler
 from deccs.data.source import ArrayRows
 from deccs.deep.base_partitions import kmeans_ensemble, nearest_centers
 from deccs.deep.iec import IEC, denoising_map, principal_part, stacked_maps, with_constant

@@ -11,7 +11,7 @@ from sklearn.datasets import make_blobs
 
 from deccs import DECCS, Autoencoder, Network, Pretraining, Rounds
 from deccs.data.rows import Rows
-from deccs.data.scaling import fit_scaler
+from deccs.data.scalers import fit_scaler
 from deccs.data.source import source_of
 from deccs.labels import canonical
 from deccs.training.pretraining import pretrain

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from deccs import Autoencoder
-from deccs.data.scaling import fit_scaler
+from deccs.data.scalers import fit_scaler
 from deccs.data.source import source_of
 from deccs.network.autoencoder import encode, encode_exactly
 from deccs.network.device import pick_device, single_precision, threads_for

@@ -16,7 +16,7 @@ from sklearn.mixture import GaussianMixture
 from deccs import Autoencoder, Callback, Pretraining, Rounds
 from deccs.checks import check_parameters
 from deccs.data.rows import Rows
-from deccs.data.scaling import fit_scaler
+from deccs.data.scalers import fit_scaler
 from deccs.data.source import source_of
 from deccs.datasets import make_rings
 from deccs.events import Listeners

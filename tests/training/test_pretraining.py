@@ -11,7 +11,7 @@ from torch import nn
 
 from deccs import Autoencoder, Callback, Network, Pretraining
 from deccs.data.rows import Rows
-from deccs.data.scaling import fit_scaler
+from deccs.data.scalers import fit_scaler
 from deccs.data.source import source_of
 from deccs.events import Listeners
 from deccs.network.autoencoder import TrainingError
@@ -280,9 +280,9 @@ def test_images_are_learned_moved(monkeypatch):
     rows = Rows(source, fit_scaler(source), image_shape=(8, 8))
     seen = []
 
-    def watch(encoder, decoder, noisy, x):
+    def watch(encoder, decoder, noisy, x, error):
         seen.append((noisy, x))
-        return reconstruction_gradients(encoder, decoder, noisy, x)
+        return reconstruction_gradients(encoder, decoder, noisy, x, error)
 
     monkeypatch.setattr(module, "reconstruction_gradients", watch)
     pretrain(Autoencoder.feed_forward(64, (8, 2)), rows, short(n_epochs=2, input_noise=0.2), 0)

@@ -17,7 +17,6 @@ import numpy as np
 from deccs.checks import one_of
 from deccs.data.kinds import (
     MOST_LEVELS,
-    SCALES,
     USED,
     YES_NO,
     ColumnKind,

@@ -299,10 +299,10 @@ def kind_of_words(facts: Facts) -> ColumnKind:
     n_known, n_distinct = facts.n_known, facts.n_distinct
     if n_known < ENOUGH_ROWS:
         return told(facts, "category" if n_distinct < n_known else "text", "too few rows to tell")
-    n_words = float(sample.head(1_000).str.count_matches(r"\S+").mean() or 0)
+    n_words = mean_of(sample.head(1_000).str.count_matches(r"\S+"))
     if n_distinct > 0.9 * n_known:
         named = "named like an id, " if set(facts.words) & ID_WORDS else ""
-        if n_words > 2 or sample.str.len_chars().max() > 60:
+        if n_words > 2 or int(sample.str.len_chars().to_numpy().max()) > 60:
             return told(facts, "text", "almost every value once, several words")
         return told(facts, "id", f"{named}almost every value once")
     if set(facts.words) & CODE_WORDS and n_distinct > 30:
@@ -347,14 +347,20 @@ def share_of_numbers(sample: pl.Series) -> float:
     """The share of texts that are numbers."""
     import polars as pl
 
-    return float(sample.str.strip_chars().cast(pl.Float64, strict=False).is_not_null().mean() or 0)
+    return mean_of(sample.str.strip_chars().cast(pl.Float64, strict=False).is_not_null())
+
+
+def mean_of(values: pl.Series) -> float:
+    """The mean as a plain number; 0 where there are none."""
+    mean: Any = values.mean()
+    return float(mean or 0)
 
 
 def share_of_dates(sample: pl.Series) -> float:
     """The share of texts that are dates as ISO 8601 writes them: 2024-01-31, with a time or without."""
     if not sample.head(100).str.contains(ISO_DATE).all():
         return 0.0
-    return float(sample.str.contains(ISO_DATE).mean() or 0)
+    return mean_of(sample.str.contains(ISO_DATE))
 
 
 def numbers_in(values: pl.Series) -> np.ndarray:
@@ -370,11 +376,14 @@ def given_kind(facts: Facts, kind: str) -> ColumnKind:
 
     if kind == "number" and facts.dtype == pl.String and share_of_numbers(facts.sample) == 0:
         raise KindError(f"Column {facts.name!r} cannot be numbers: {example_of(facts)}.")
-    if kind == "date" and not facts.dtype.is_temporal():
-        if share_of_dates(facts.sample.cast(pl.String)) < 1:
-            raise KindError(
-                f"Column {facts.name!r} cannot be dates: {example_of(facts)}. Write dates as 2024-01-31."
-            )
+    if (
+        kind == "date"
+        and not facts.dtype.is_temporal()
+        and share_of_dates(facts.sample.cast(pl.String)) < 1
+    ):
+        raise KindError(
+            f"Column {facts.name!r} cannot be dates: {example_of(facts)}. Write dates as 2024-01-31."
+        )
     return told(facts, kind, "as you said", given=True)
 
 
@@ -396,7 +405,7 @@ def values_in_words(facts: Facts, kind: str) -> str:
         low, high = facts.sample.min(), facts.sample.max()
         return f"{str(low)[:10]} to {str(high)[:10]}"
     if kind == "number" and facts.dtype.is_numeric():
-            return f"{facts.low:,.6g} to {facts.high:,.6g}"
+        return f"{facts.low:,.6g} to {facts.high:,.6g}"
     texts = facts.sample.cast(pl.String, strict=False)
     common = texts.value_counts(sort=True)[facts.name].head(3).to_list()
     more = facts.n_distinct - len(common)

@@ -14,7 +14,7 @@ import numpy as np
 from deccs.data.source import RowSource, each_block
 from deccs.storage import reals, stored
 
-SCALES = ("auto", "global", "columns", "rows", None)
+SCALES = ("auto", "global", "columns", "robust", "rows", None)
 EPSILON = float(np.finfo(np.float64).eps)
 TINIEST = float(np.finfo(np.float64).smallest_subnormal)
 FEW_COLUMNS = 8  # so few columns may have falling lengths by chance

@@ -1,8 +1,9 @@
 """Coded rows of tables with categories, dates and gaps, on one scale and without gaps.
 
-Every column counts alike, whatever its kind: the squared distance of two rows is a sum over columns
-whose mean is 2 for each, as for numbers of variance 1 (in the spirit of Gower's similarity). So
-members that compare rows need to know nothing of kinds.
+Kinds are treated alike, in the spirit of Gower's similarity: two rows of different levels are as far
+apart as two rows whose numbers are drawn at random (a squared distance of 2 for each column). So members
+that compare rows need to know nothing of kinds. Giving levels the variance of numbers was tried first. Rows
+then lie in clumps, one for each combination of levels, and everything that looks for gaps finds these.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from deccs.storage import reals, stored, wholes
 MOST_SAMPLED = 20_000  # rows that shares, spreads and tails are learned from
 MOST_FILLED_FROM = 5_000  # rows that the filling is learned from
 MOST_FILLED_VALUES = 400_000  # ... or fewer, where rows are wide
-LEAST_VARIETY = 0.1  # of a category: a level that nearly all rows have must not make the others far
 TAILS = 0.5  # share of a column's variance that the outermost hundredth of its values may hold
 LEAST_FOR_TAILS = 100  # values: the outermost hundredth is a value or more
 
@@ -148,25 +148,25 @@ def fit_table_scaler(
     """How to bring coded rows to one scale; from at most 20,000 of them.
 
     Numbers have variance 1, unless ``scale`` says otherwise: "global" takes one mean and deviation for all, None
-    leaves them as they are. Those whose outermost hundredth of values holds more than half of their variance are
-    bent first, so that a few giants do not push all others together.
+    leaves them as they are. With "robust", the default where a table has several kinds of columns, numbers whose
+    outermost hundredth of values holds more than half of their variance are bent first, so that a few giants do
+    not push all others together.
     """
     n_rows, n_cells = source.shape
     cells = tuple(Cell(place) for place in range(n_cells)) if coding is None else coding.cells
     sample = source.read(evenly(n_rows, MOST_SAMPLED))
     if scale == "auto":
-        scale = scale_of_numbers(source) if coding is None or coding.is_plain else "columns"
+        scale = scale_of_numbers(source) if coding is None or coding.is_plain else "robust"
     if scale == "rows":
         raise ValueError(
             "scale='rows' needs rows of numbers without gaps. Use scale='auto', or fill the gaps first."
         )
     n_levels = np.array([cell.n_levels for cell in cells])
     is_number = n_levels == 0
-    center, unit = tails_of(sample, is_number & (scale == "columns"))
+    center, unit = tails_of(sample, is_number & (scale == "robust"))
     values = bent(sample, center, unit)
     mean, deviation = spread_of(values, is_number, scale)
     shares = [shares_of(sample[:, place], count) for place, count in enumerate(n_levels)]
-    weight = [weight_of(cell, share) for cell, share in zip(cells, shares, strict=True)]
     has_gaps = np.isnan(sample).any(axis=0)
     first_of_column = np.diff([-1, *(cell.column for cell in cells)]) != 0
     draft = TableScaler(
@@ -176,7 +176,7 @@ def fit_table_scaler(
         center=center,
         unit=unit,
         n_levels=n_levels,
-        weight=np.array(weight),
+        weight=np.array([cell.weight for cell in cells]),
         column=np.array([cell.column for cell in cells]),
         shares=np.concatenate(shares),
         masked=np.flatnonzero(has_gaps & first_of_column),
@@ -195,12 +195,6 @@ def evenly(n: int, most: int) -> np.ndarray:
     (array([0, 1, 2]), array([0, 4, 8]))
     """
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
-
-
-def bends(source: RowSource) -> bool:
-    """Whether any column of complete numbers has tails so long that it is bent."""
-    sample = source.read(evenly(source.shape[0], MOST_SAMPLED))
-    return bool(tails_of(sample, np.ones(sample.shape[1], dtype=bool))[1].any())
 
 
 def tails_of(sample: np.ndarray, may_bend: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -256,18 +250,6 @@ def shares_of(codes: np.ndarray, n_levels: int) -> np.ndarray:
         return np.zeros(1)
     known = codes[~np.isnan(codes)].astype(np.int64)
     return np.bincount(known, minlength=n_levels)[:n_levels] / max(len(known), 1)
-
-
-def weight_of(cell: Cell, shares: np.ndarray) -> float:
-    """The weight of a number, or of each level: the variances of a column's levels add up to 1.
-
-    >>> weight_of(Cell(0, 2), np.array([0.5, 0.5])).round(3), weight_of(Cell(0), np.zeros(1))
-    (np.float64(1.414), 1.0)
-    """
-    if cell.n_levels == 0:
-        return cell.weight
-    variety = max(1 - float(np.square(shares).sum()), LEAST_VARIETY)
-    return cell.weight / np.sqrt(variety)
 
 
 def scale_of_numbers(source: RowSource) -> str | None:

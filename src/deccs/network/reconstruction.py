@@ -48,7 +48,7 @@ class TableError:
     def __init__(self, scaler: TableScaler, device: torch.device | str = "cpu") -> None:
         n_scaled = scaler.n_scaled
         self.n_scaled = n_scaled
-        self.n_columns = int(len(np.unique(scaler.column)))
+        self.n_columns = len(np.unique(scaler.column))
         is_number = np.zeros(n_scaled, dtype=np.float32)
         is_number[scaler.starts[scaler.numbers]] = 1
         self.is_number = torch.from_numpy(is_number).to(device)
@@ -117,17 +117,15 @@ class TableError:
 
 
 def cost_of(shares: np.ndarray, weight: float) -> float:
-    """What a nat of cross-entropy costs: a category that is known only by its shares costs its weight.
+    """What a nat of cross-entropy costs: a category of which only the shares are known costs ``weight**2``.
 
-    ``weight`` is that of its levels in the scaled rows, whose variances add up to the square of the cell's.
+    So does a number of which only the mean is known.
 
-    >>> round(cost_of(np.array([0.5, 0.5]), 2**0.5), 3)  # 1 / log(2)
+    >>> round(cost_of(np.array([0.5, 0.5]), 1.0), 3)  # 1 / log(2)
     1.443
     """
     used = shares[shares > 0]
-    entropy = max(float(-(used * np.log(used)).sum()), LEAST_ENTROPY)
-    variety = 1 - float(np.square(shares).sum())
-    return weight**2 * max(variety, 1e-6) / entropy
+    return weight**2 / max(float(-(used * np.log(used)).sum()), LEAST_ENTROPY)
 
 
 def error_for(rows: Rows) -> ReconstructionError:
