@@ -4,7 +4,12 @@
 ``@reader(".ending")`` adds a format.
 """
 
-from deccs.data.tables import arrays, columnar, delimited, images  # each registers its endings
+from deccs.data.tables import (  # each registers its endings
+    arrays,
+    columnar,
+    delimited,
+    images,
+)
 from deccs.data.tables.raw import RawTable, TableError
 from deccs.data.tables.readers import reader
 from deccs.data.tables.reading import Table, read_like, read_table
