@@ -143,6 +143,8 @@ def typed_texts(
             column, note = dated(name, formats[name])
             columns[name] = column
             notes += note
+        elif MOSTLY * counts.present <= counts.numbers < counts.present:
+            mixed.append(name)
         elif only_dates or (padded_is_text and counts.padded):
             continue
         elif counts.truth == counts.present:
@@ -151,8 +153,6 @@ def typed_texts(
             column, note = numbered(name, counts, decimal)
             columns[name] = column
             notes += note
-        elif counts.numbers >= MOSTLY * counts.present:
-            mixed.append(name)
     notes += [
         f"{name}: text ({first_word(frame, name, decimal, place)}), {found[name].numbers:,} other values "
         "are numbers. Correct the file if it is a column of numbers."

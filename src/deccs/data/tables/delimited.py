@@ -81,6 +81,10 @@ class Delimited:
     def n_rows(self) -> int:
         return self.n_records - self.dialect.header
 
+    @property
+    def is_rewritten(self) -> bool:
+        return self.place != self.source
+
     def scan(self, types: Sequence[pl.DataType] | None) -> pl.LazyFrame:
         """The rows; without types they are guessed, and columns have numbers as names."""
         schema = None if types is None else dict(zip(self.names, types, strict=True))
@@ -120,12 +124,12 @@ def opened(path: Path, source: Path, header: bool | None, files: Scratch) -> Del
                 name.strip() or position for name, position in zip(opening, names, strict=True)
             )
     check_names(path, names)
-    found = survey_of(source, dialect.delimiter, dialect.width)
+    found = survey_of(source, dialect.delimiter)
     table = Delimited(
         path, source, source, dialect, names, found.n_records, found.n_bytes, not found.has_quotes
     )
     if not found.is_plain:
-        table = rewritten(table, files.file("table.csv"))
+        table = rewritten(table, files)
     if not table.n_rows:
         raise TableError(
             f"{path} has a header but no rows. Give at least two rows, "
@@ -134,10 +138,11 @@ def opened(path: Path, source: Path, header: bool | None, files: Scratch) -> Del
     return table
 
 
-def rewritten(table: Delimited, target: Path) -> Delimited:
+def rewritten(table: Delimited, files: Scratch) -> Delimited:
     """The table as the csv module reads it, written plainly; an error names the line."""
-    n_records = 0
+    n_records, target = 0, files.file("table.csv")
     with (
+        long_fields(),
         open_text(table.source) as file,
         target.open("w", encoding="utf-8", newline="") as out,
     ):
@@ -171,7 +176,16 @@ def records_of(lines: Lines, dialect: Dialect) -> Iterator[tuple[int, list[str]]
 def read(table: Delimited, as_text: frozenset[str], files: Scratch) -> RawTable:
     """The rows with their types. A small file comes into memory, a large one stays where it is."""
     is_large = table.n_bytes > LARGE
-    base, types = loaded(table, as_text, is_large)
+    try:
+        base, types = loaded(table, as_text, is_large)
+        is_whole = has_values(base, table.names[-1]) or fields_fit(table)
+    except POLARS_ERRORS:
+        if table.is_rewritten:
+            raise
+        is_whole = False
+    if not is_whole:  # polars fills short lines with gaps; the csv module says which line it is
+        table = rewritten(table, files)
+        base, types = loaded(table, as_text, is_large)
     texts = [name for name, dtype in types.items() if dtype == pl.String]
     columns, notes = typed_texts(
         base, texts, as_text, decimal=table.dialect.decimal, place=lambda row: f"line {table.line_of(row):,}"
@@ -203,7 +217,9 @@ def loaded(
     }
     try:
         return whole(table, types, is_large), types
-    except POLARS_ERRORS:  # words far down
+    except POLARS_ERRORS:  # words far down, or a line that is too long
+        if not fields_fit(table):
+            raise
         direct = [name for name, dtype in types.items() if dtype in DIRECT]
         types |= safe_types(table.scan(text), direct, table.dialect.decimal)
     try:
@@ -223,10 +239,19 @@ def whole(table: Delimited, types: dict[str, pl.DataType], is_large: bool) -> pl
         rows = frame.collect(engine="streaming")
         n_rows, frame = rows.height, rows.lazy()
     if n_rows != table.n_rows:
-        raise TableError(
-            f"{table.path}: {table.n_rows} rows were counted and {n_rows} read. Look for quotes within a field."
-        )
+        raise pl.exceptions.ComputeError(f"{table.n_rows} rows were counted and {n_rows} read")
     return frame
+
+
+def has_values(frame: pl.LazyFrame, name: str) -> bool:
+    """Whether no row lacks a value in this column. In a short line the last one is missing."""
+    return frame.select(pl.col(name).null_count()).collect(engine="streaming").item() == 0
+
+
+def fields_fit(table: Delimited) -> bool:
+    """Whether all lines have as many fields as the first."""
+    dialect = table.dialect
+    return table.is_rewritten or survey_of(table.place, dialect.delimiter, dialect.width).is_plain
 
 
 def safe_types(

@@ -15,7 +15,6 @@ POLARS_ERRORS = (
     pl.exceptions.PolarsError,
     pl.exceptions.PanicException,
     OSError,
-    ValueError,
     MemoryError,
     OverflowError,
 )

@@ -118,6 +118,12 @@ def check_head(path: Path, encoding: str) -> str:
     return name
 
 
+def has_mark(path: Path) -> bool:
+    """Whether the file begins with UTF-8's byte order mark."""
+    with open_bytes(path) as file:
+        return file.read(3) == codecs.BOM_UTF8
+
+
 def check_no_zero(path: Path, block: bytes, start: int) -> None:
     """Raise a TableError if a block that begins at byte ``start`` holds a zero byte."""
     if (place := block.find(b"\0")) >= 0:
@@ -160,7 +166,7 @@ def wrong_encoding(path: Path, encoding: str) -> TableError:
                 )
 
 
-def whole_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
+def whole_lines(path: Path, file: BinaryIO, *, quotes: bool = True) -> Iterator[bytes]:
     """Blocks of UTF-8 text that end with a line; text in quotes is not cut."""
     rest, line, done = b"", 1, 0
     while True:
@@ -168,9 +174,12 @@ def whole_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
         check_no_zero(path, read, done)
         done += len(read)
         block = rest + read
-        end = len(block) if not read else last_end(block)
+        if not read:
+            end = len(block)
+        else:
+            end = last_end(block) if quotes else block.rfind(b"\n") + 1
         if end == 0 and len(block) > MAX_LINE:
-            if b'"' in block and b"\n" in block:
+            if quotes and b'"' in block and b"\n" in block:
                 raise unclosed(path, line)
             raise too_long(path, line)
         if end:
@@ -211,14 +220,14 @@ def unclosed(path: Path, line: int) -> TableError:
 class Survey:
     """What a look at all bytes of a delimited file shows."""
 
-    is_plain: bool  # polars and the csv module agree on every line
+    is_plain: bool  # polars and the csv module find the same records
     n_records: int  # with the header
     n_bytes: int
     has_quotes: bool
 
 
-def survey_of(path: Path, delimiter: str, width: int) -> Survey:
-    """Whether every line has the same number of fields, quotes are in their place, and no line is blank but the last.
+def survey_of(path: Path, delimiter: str, width: int | None = None) -> Survey:
+    """Whether quotes are in their place, no line is blank but the last, and (with ``width``) none short or long.
 
     polars takes short lines and blank lines for gaps, and does not always notice a quote within a field. What is not
     plain is left to the csv module, which names the line.
@@ -229,10 +238,7 @@ def survey_of(path: Path, delimiter: str, width: int) -> Survey:
     with open_bytes(path) as file:
         for block in whole_lines(path, file):
             if not block.isascii():
-                try:
-                    block.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise wrong_encoding(path, "utf-8") from error
+                check_utf_8(path, block)
             if n_bytes == 0:
                 block = block.removeprefix(codecs.BOM_UTF8)
             n_bytes += len(block)
@@ -249,13 +255,20 @@ def survey_of(path: Path, delimiter: str, width: int) -> Survey:
                 or b"\n\n" in rows
                 or b'"' in rows
                 or b"\r" in rows
-                or rows.count(mark) != n_rows * (width - 1)
+                or (width is not None and rows.count(mark) != n_rows * (width - 1))
             )
             if not is_plain:
                 return Survey(False, 0, n_bytes, has_quotes)
             n_records += n_rows
             ended = ended or len(block) - len(rows) != 1
     return Survey(True, n_records, n_bytes, has_quotes)
+
+
+def check_utf_8(path: Path, block: bytes) -> None:
+    try:
+        block.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise wrong_encoding(path, "utf-8") from error
 
 
 class Lines:
