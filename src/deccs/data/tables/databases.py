@@ -60,6 +60,10 @@ def ask_sqlite(address: str, query: str) -> pl.DataFrame:
         with closing(read_only(address)) as connection:
             return pl.read_database(query, connection, infer_schema_length=None)
     except (sqlite3.Error, *POLARS_ERRORS, UnicodeError) as error:
+        if "not authorized" in str(error) or "authorization denied" in str(error):
+            raise TableError(
+                f"{address}: the query does more than read. Give a single SELECT."
+            ) from None
         raise failed(address, error) from None
 
 
@@ -67,6 +71,7 @@ def read_only(address: str) -> sqlite3.Connection:
     """A connection that reads one file: no writing, no other database, no PRAGMA, no extension."""
     path = sqlite_path(address)
     connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=SECONDS)
+    connection.execute("PRAGMA trusted_schema = OFF")  # views of the file call no functions with effects
     connection.set_authorizer(
         lambda action, *_: sqlite3.SQLITE_OK if action in ALLOWED else sqlite3.SQLITE_DENY
     )

@@ -6,84 +6,96 @@ public and stable (https://anndata.readthedocs.io/en/stable/fileformat-prose.htm
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from deccs.data.tables.isolated import IsolatedError, isolated
 from deccs.data.tables.raw import RawTable, TableError, check_names, listed, position_names
 from deccs.data.tables.readers import reader
+from deccs.data.tables.scratch import scratch
 
 MAX_BYTES = 4 * 2**30  # of the matrix in memory
-DAMAGED = (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError, IndexError)
 COMPONENTS = "X_pca"
 
 
 @reader(".h5ad")
 def read_h5ad(path: Path) -> RawTable:
-    try:
-        import h5py
-    except ImportError as error:
-        raise TableError(f'{path} needs h5py: pip install "deccs[anndata]".') from error
-    try:
-        with h5py.File(path, "r") as file:
-            return table_of(path, file)
-    except TableError:
-        raise
-    except (*DAMAGED, MemoryError, OverflowError) as error:
-        raise TableError(
-            f"{path} cannot be read as .h5ad: {error}. Save it again with adata.write_h5ad(path)."
-        ) from error
-
-
-def table_of(path: Path, file: Any) -> RawTable:
-    if "obs" not in file or not ("X" in file or COMPONENTS in file.get("obsm", ())):
-        raise TableError(
-            f"{path} has no X and obs, only {listed(file) or 'nothing'}. Save an AnnData object as .h5ad."
-        )
-    if COMPONENTS in file.get("obsm", ()):
-        X = matrix(path, file["obsm"][COMPONENTS])  # (n_rows, n_components)
-        names = tuple(f"PC{place + 1}" for place in range(X.shape[1]))
-        note = f"The {X.shape[1]} principal components in obsm[{COMPONENTS!r}] are used, not X."
-    else:
-        X = matrix(path, file["X"])  # (n_rows, n_genes)
-        names = names_of(file, X.shape[1])
-        note = f"X is used as it is; there are no principal components in obsm[{COMPONENTS!r}]."
-    n_rows = len(X)
+    if find_spec("h5py") is None:
+        raise TableError(f'{path} needs h5py: pip install "deccs[anndata]".')
+    with scratch() as files:
+        target = files.file("cells.npz")
+        try:
+            facts = isolated(f"{__name__}:extract", str(path.absolute()), str(target))
+            with np.load(target, allow_pickle=False) as arrays:
+                found = {name: arrays[name] for name in arrays}
+        except (IsolatedError, OSError, ValueError, MemoryError) as error:
+            raise TableError(
+                f"{path} cannot be read as .h5ad: {error}. Save it again with adata.write_h5ad(path)."
+            ) from error
+    X, ids = found.pop("X"), found.pop("ids", None)
+    names = tuple(facts["names"]) or position_names(X.shape[1])
     if X.size == 0:
         raise TableError(f"{path} is empty, its shape is {X.shape}. Give at least two rows.")
     check_names(path, names)
-    ids, extras = index_of(file["obs"], n_rows), columns_of(file["obs"], n_rows)
-    return RawTable(array=X, names=names, extras=extras, ids=ids, notes=(note,), n_rows=n_rows)
+    return RawTable(
+        array=X,
+        names=names,
+        extras={facts["columns"][int(place)]: column for place, column in found.items()},
+        ids=ids,
+        notes=(facts["note"],),
+        n_rows=len(X),
+    )
 
 
-def matrix(path: Path, item: Any) -> np.ndarray:
+def extract(path: str, target: str) -> dict[str, Any]:
+    """Write the matrix, the names and the columns of obs to an .npz file, in the other process."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        has_components = COMPONENTS in file.get("obsm", ())
+        if "obs" not in file or not ("X" in file or has_components):
+            raise ValueError(f"it has no X and obs, only {listed(file) or 'nothing'}")
+        X = matrix(file["obsm"][COMPONENTS] if has_components else file["X"])  # (n_rows, n_columns)
+        if has_components:
+            names = [f"PC{place + 1}" for place in range(X.shape[1])]
+            note = f"The {X.shape[1]} principal components in obsm[{COMPONENTS!r}] are used, not X."
+        else:
+            genes = index_of(file["var"], X.shape[1]) if "var" in file else None
+            names = [] if genes is None else list(map(str, genes))
+            note = f"X is used as it is; there are no principal components in obsm[{COMPONENTS!r}]."
+        ids, columns = index_of(file["obs"], len(X)), columns_of(file["obs"], len(X))
+    arrays = {str(place): column for place, column in enumerate(columns.values())}
+    if ids is not None:
+        arrays["ids"] = ids
+    np.savez(target, X=X, **arrays)
+    return {"names": names, "columns": list(columns), "note": note}
+
+
+def matrix(item: Any) -> np.ndarray:
     """(n_rows, n_columns) numbers; a sparse matrix is made dense if that fits."""
     is_sparse = hasattr(item, "keys")
     shape = tuple(int(size) for size in (item.attrs["shape"] if is_sparse else item.shape))
     dtype = (item["data"] if is_sparse else item).dtype
     if len(shape) != 2 or dtype.kind not in "buif":
-        raise TableError(f"{path}: {item.name} has the shape {shape} and the type {dtype}, it must be numbers in rows and columns.")
+        raise ValueError(f"{item.name} has the shape {shape} and values of type {dtype}, not rows of numbers")
     if shape[0] * shape[1] * dtype.itemsize > MAX_BYTES:
-        raise TableError(
-            f"{path}: {item.name} has {shape[0]:,} x {shape[1]:,} values, more than {MAX_BYTES // 2**30} GB as an "
-            "array. Compute principal components first: scanpy.pp.pca(adata)."
+        raise ValueError(
+            f"{item.name} has {shape[0]:,} x {shape[1]:,} values, more than {MAX_BYTES // 2**30} GB as an array. "
+            "Compute principal components first, with scanpy.pp.pca(adata)"
         )
     if not is_sparse:
         return np.asarray(item[()])
     kind = item.attrs["encoding-type"]
     if kind not in ("csr_matrix", "csc_matrix"):
-        raise TableError(f"{path}: {item.name} is of the unknown kind {kind!r}. Save it as a csr_matrix.")
+        raise ValueError(f"{item.name} is of the unknown kind {kind!r}")
     parts = tuple(item[name][()] for name in ("data", "indices", "indptr"))
     sparse = (sp.csr_matrix if kind == "csr_matrix" else sp.csc_matrix)(parts, shape=shape)
     sparse.check_format(full_check=True)  # an index beyond the end would write into other memory
     return sparse.toarray()
-
-
-def names_of(file: Any, n_columns: int) -> tuple[str, ...]:
-    found = index_of(file["var"], n_columns) if "var" in file else None
-    return position_names(n_columns) if found is None else tuple(map(str, found))
 
 
 def index_of(frame: Any, n_rows: int) -> np.ndarray | None:
@@ -111,13 +123,12 @@ def values(item: Any, n_rows: int) -> np.ndarray | None:
             categories, gap = categories.astype(float), np.nan
         else:
             gap = ""
-        column = np.append(categories, gap)[codes]  # -1, a gap, is the last
+        column = np.append(categories, gap)[codes]  # -1, a gap, is the last one
     elif "values" in item and "mask" in item:
-        column = text(item["values"][()])
-        is_gap = item["mask"][()].astype(bool)
+        column, is_gap = text(item["values"][()]), item["mask"][()].astype(bool)
         if is_gap.any():
-            column = column.astype(object if column.dtype.kind == "O" else float)
-            column[is_gap] = "" if column.dtype.kind == "O" else np.nan
+            is_text = column.dtype.kind == "U"
+            column = np.where(is_gap, "", column) if is_text else np.where(is_gap, np.nan, column)
     else:
         column = None
     return column if column is not None and column.shape == (n_rows,) else None
@@ -129,4 +140,4 @@ def text(column: Any) -> np.ndarray:
     if array.dtype.kind not in "OS":
         return array
     cells = (cell.decode("utf-8", "backslashreplace") if isinstance(cell, bytes) else str(cell) for cell in array)
-    return np.array(list(cells), dtype=object)
+    return np.array(list(cells), dtype=str)

@@ -1,18 +1,20 @@
 """Work on files from strangers in a process of its own, with a limit of memory.
 
-Libraries in Rust and C end the process where memory is short. A spreadsheet of 5 KB can ask for 500 GB.
+Libraries in Rust and C end the process where memory is short or a file is damaged. A spreadsheet of 5 KB can ask
+for 500 GB, and HDF5 reads beyond the end of what it has.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-MEMORY = 6 * 2**30  # bytes of addresses
+MEMORY = 6 * 2**30  # bytes of addresses, or half of the machine's memory if that is more
 SECONDS = 600
 CODE = "import sys; sys.path[:] = {path!r}; from deccs.data.tables.isolated import main; main()"
 
@@ -41,7 +43,7 @@ def isolated(function: str, *arguments: Any) -> Any:
         raise IsolatedError(f"no process for it can be started: {error}") from error
     if result.returncode:
         out = "memory allocation" in result.stderr or "MemoryError" in result.stderr
-        why = f"it needs more than {MEMORY // 2**30} GB of memory" if out else "it is damaged"
+        why = f"it needs more than {memory() // 2**30} GB of memory" if out else "it is damaged"
         raise IsolatedError(why)
     answer = json.loads(result.stdout.splitlines()[-1])
     if "error" in answer:
@@ -69,5 +71,13 @@ def limit_memory() -> None:
     except ImportError:
         return
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
+    limit = memory() if hard == resource.RLIM_INFINITY else min(memory(), hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
+def memory() -> int:
+    """Bytes that the other process may take."""
+    try:
+        return max(MEMORY, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+    except (AttributeError, ValueError, OSError):  # not this system
+        return MEMORY

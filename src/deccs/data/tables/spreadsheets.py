@@ -30,6 +30,12 @@ def read_spreadsheet(
         raise TableError(
             f'{path} needs fastexcel: pip install "deccs[tables]". Or save the sheet as CSV.'
         )
+    with path.open("rb") as file:
+        if file.read(200).lstrip().startswith(b"<"):
+            raise TableError(
+                f"{path} is a web page or XML, not a spreadsheet. Open it in a spreadsheet program and save it "
+                "as .xlsx or as CSV."
+            )
     with scratch() as files:
         target = files.file("sheet.arrow")
         try:
