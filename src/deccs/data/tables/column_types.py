@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -18,7 +18,9 @@ ROW = "row number of deccs"
 WHOLE, PADDED = r"^[+-]?\d+$", r"^[+-]?0\d+$"
 DATE = r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ].*)?$"
 DAYS = tuple(
-    sep.join(order) for sep in "-/." for order in (("%Y", "%m", "%d"), ("%d", "%m", "%Y"), ("%m", "%d", "%Y"))
+    sep.join(order)
+    for sep in "-/."
+    for order in (("%Y", "%m", "%d"), ("%d", "%m", "%Y"), ("%m", "%d", "%Y"))
 )
 TIMES = ("T%H:%M:%S%.f", "T%H:%M", "T%H:%M:%S%.f%#z", "T%H:%M%#z")
 DATE_FORMATS = (*DAYS, *(day + time for time in TIMES for day in DAYS))
@@ -184,9 +186,7 @@ def numbered(name: str, counts: Counts, decimal: str) -> tuple[pl.Expr, tuple[st
     return words(name), (note,)
 
 
-def first_word(
-    frame: pl.LazyFrame, name: str, decimal: str, place: Callable[[int], str]
-) -> str:
+def first_word(frame: pl.LazyFrame, name: str, decimal: str, place: Callable[[int], str]) -> str:
     """The first cell that is no number, and where it is."""
     cell = cells(name)
     rows = (
@@ -206,9 +206,7 @@ def date_formats(frame: pl.LazyFrame, names: Sequence[str]) -> dict[str, list[st
     return full_formats(frame, head)
 
 
-def full_formats(
-    frame: pl.LazyFrame, formats: dict[str, Sequence[str]]
-) -> dict[str, list[str]]:
+def full_formats(frame: pl.LazyFrame, formats: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     wanted = [
         (as_date(cells(name), form).count() == cells(name).count()).alias(f"{place} {form}")
         for place, (name, forms) in enumerate(formats.items())
@@ -233,9 +231,5 @@ def dated(name: str, formats: Sequence[str]) -> tuple[pl.Expr, tuple[str, ...]]:
     """A column of dates, or of text if their form is not clear."""
     if len(formats) == 1:
         return as_date(cells(name), formats[0]).alias(name), ()
-    why = (
-        "have no form in common" if not formats else "may have the day or the month first"
-    )
-    return words(name), (
-        f"{name}: the dates {why}, so they are text. Write them like 2020-01-31.",
-    )
+    why = "have no form in common" if not formats else "may have the day or the month first"
+    return words(name), (f"{name}: the dates {why}, so they are text. Write them like 2020-01-31.",)

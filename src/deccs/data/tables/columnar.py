@@ -44,7 +44,9 @@ def checked(path: Path, kind: str, as_text: Collection[str]) -> RawTable:
             CELL if dtype.is_numeric() else TEXT_CELL for dtype in frame.collect_schema().dtypes()
         )
         # A few bytes may stand for many equal rows: their size in memory decides.
-        return finished(path, frame, n_rows=n_rows, as_text=as_text, is_large=n_rows * cells > LARGE)
+        return finished(
+            path, frame, n_rows=n_rows, as_text=as_text, is_large=n_rows * cells > LARGE
+        )
     except (IsolatedError, *POLARS_ERRORS) as error:
         raise TableError(
             f"{path} cannot be read: {reason(error)}. Check that the file is complete and has the right ending."

@@ -41,9 +41,7 @@ def read_database(
         )
     if not query or not query.strip():
         what = f" It has the tables {listed(tables_of(address))}." if scheme == "sqlite" else ""
-        raise TableError(
-            f'{shown} needs a query, such as "select * from customers".{what}'
-        )
+        raise TableError(f'{shown} needs a query, such as "select * from customers".{what}')
     frame = ask_sqlite(address, query) if scheme == "sqlite" else ask_server(address, query)
     if frame.height == 0:
         raise TableError(f"{shown}: the query returns no rows. Ask for at least two.")
@@ -71,7 +69,9 @@ def read_only(address: str) -> sqlite3.Connection:
     """A connection that reads one file: no writing, no other database, no PRAGMA, no extension."""
     path = sqlite_path(address)
     connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=SECONDS)
-    connection.execute("PRAGMA trusted_schema = OFF")  # views of the file call no functions with effects
+    connection.execute(
+        "PRAGMA trusted_schema = OFF"
+    )  # views of the file call no functions with effects
     connection.set_authorizer(
         lambda action, *_: sqlite3.SQLITE_OK if action in ALLOWED else sqlite3.SQLITE_DENY
     )

@@ -188,7 +188,11 @@ def read(table: Delimited, as_text: frozenset[str], files: Scratch) -> RawTable:
         base, types = loaded(table, as_text, is_large)
     texts = [name for name, dtype in types.items() if dtype == pl.String]
     columns, notes = typed_texts(
-        base, texts, as_text, decimal=table.dialect.decimal, place=lambda row: f"line {table.line_of(row):,}"
+        base,
+        texts,
+        as_text,
+        decimal=table.dialect.decimal,
+        place=lambda row: f"line {table.line_of(row):,}",
     )
     if is_large:
         files.keep()
@@ -206,9 +210,9 @@ def loaded(
     table: Delimited, as_text: frozenset[str], is_large: bool
 ) -> tuple[pl.LazyFrame, dict[str, pl.DataType]]:
     """The rows and the types polars could read them with: first as guessed, at last as text."""
-    text = [pl.String()] * len(table.names)
+    text: Sequence[pl.DataType] = [pl.String()] * len(table.names)
     try:
-        guessed = [dtype for dtype in table.scan(None).collect_schema().dtypes()]
+        guessed: Sequence[pl.DataType] = table.scan(None).collect_schema().dtypes()
     except POLARS_ERRORS:  # a whole number of 40 digits
         guessed = text
     types = {
@@ -254,9 +258,7 @@ def fields_fit(table: Delimited) -> bool:
     return table.is_rewritten or survey_of(table.place, dialect.delimiter, dialect.width).is_plain
 
 
-def safe_types(
-    texts: pl.LazyFrame, names: Sequence[str], decimal: str
-) -> dict[str, pl.DataType]:
+def safe_types(texts: pl.LazyFrame, names: Sequence[str], decimal: str) -> dict[str, pl.DataType]:
     """Types that polars can read all cells of these columns with."""
     types: dict[str, pl.DataType] = {}
     for name, counts in survey(texts, names, decimal).items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from pathlib import Path
 
 import polars as pl
 
@@ -96,6 +95,4 @@ def plain(column: pl.Expr, dtype: pl.DataType, *, as_text: bool) -> pl.Expr | No
     if dtype.is_float():
         return column.fill_nan(None)
     is_known = dtype.is_integer() or dtype.is_temporal()
-    return (
-        column if is_known or dtype in (pl.Boolean, pl.String, pl.Categorical, pl.Enum) else None
-    )
+    return column if is_known or dtype in (pl.Boolean, pl.String, pl.Categorical, pl.Enum) else None

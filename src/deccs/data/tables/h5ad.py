@@ -20,12 +20,16 @@ from deccs.data.tables.scratch import scratch
 
 MAX_BYTES = 4 * 2**30  # of the matrix in memory
 COMPONENTS = "X_pca"
+MAGIC = b"\x89HDF\r\n"
 
 
 @reader(".h5ad")
 def read_h5ad(path: Path) -> RawTable:
     if find_spec("h5py") is None:
         raise TableError(f'{path} needs h5py: pip install "deccs[anndata]".')
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise TableError(f"{path} is not HDF5. Save it with adata.write_h5ad(path).")
     with scratch() as files:
         target = files.file("cells.npz")
         try:
@@ -71,7 +75,7 @@ def extract(path: str, target: str) -> dict[str, Any]:
     arrays = {str(place): column for place, column in enumerate(columns.values())}
     if ids is not None:
         arrays["ids"] = ids
-    np.savez(target, X=X, **arrays)
+    np.savez(target, X=X, **arrays)  # type: ignore[arg-type]
     return {"names": names, "columns": list(columns), "note": note}
 
 
@@ -81,7 +85,9 @@ def matrix(item: Any) -> np.ndarray:
     shape = tuple(int(size) for size in (item.attrs["shape"] if is_sparse else item.shape))
     dtype = (item["data"] if is_sparse else item).dtype
     if len(shape) != 2 or dtype.kind not in "buif":
-        raise ValueError(f"{item.name} has the shape {shape} and values of type {dtype}, not rows of numbers")
+        raise ValueError(
+            f"{item.name} has the shape {shape} and values of type {dtype}, not rows of numbers"
+        )
     if shape[0] * shape[1] * dtype.itemsize > MAX_BYTES:
         raise ValueError(
             f"{item.name} has {shape[0]:,} x {shape[1]:,} values, more than {MAX_BYTES // 2**30} GB as an array. "
@@ -119,10 +125,8 @@ def values(item: Any, n_rows: int) -> np.ndarray | None:
         column = text(item[()]) if item.shape == (n_rows,) else None
     elif "categories" in item and "codes" in item:
         codes, categories = item["codes"][()], text(item["categories"][()])
-        if categories.dtype.kind in "fiub":
-            categories, gap = categories.astype(float), np.nan
-        else:
-            gap = ""
+        is_text = categories.dtype.kind == "U"
+        gap: Any = "" if is_text else np.nan
         column = np.append(categories, gap)[codes]  # -1, a gap, is the last one
     elif "values" in item and "mask" in item:
         column, is_gap = text(item["values"][()]), item["mask"][()].astype(bool)
@@ -139,5 +143,8 @@ def text(column: Any) -> np.ndarray:
     array = np.asarray(column)
     if array.dtype.kind not in "OS":
         return array
-    cells = (cell.decode("utf-8", "backslashreplace") if isinstance(cell, bytes) else str(cell) for cell in array)
+    cells = (
+        cell.decode("utf-8", "backslashreplace") if isinstance(cell, bytes) else str(cell)
+        for cell in array
+    )
     return np.array(list(cells), dtype=str)

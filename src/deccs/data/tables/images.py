@@ -48,7 +48,9 @@ def read_images(folder: Path) -> RawTable:
     for row, path in enumerate(images):
         table[row] = gray(path, (width, height)).ravel()
     parents = np.array([name_of(path.parent, folder) for path in images], dtype=object)
-    notes = (f"{len(others)} files are not images: {listed(others)}.",) if others else ()
+    notes: tuple[str, ...] = (
+        (f"{len(others)} files are not images: {listed(others)}.",) if others else ()
+    )
     n_resized = int((sizes != (width, height)).any(1).sum())
     if n_resized:
         notes += (
@@ -109,7 +111,9 @@ def gray(path: Path, size: tuple[int, int]) -> np.ndarray:
         shades = image if image.mode in DEEP_MODES else image.convert("L")
         if shades.size != size:
             # Of 16 bits as floating point numbers: Pillow averages no others.
-            shades = (shades.convert("F") if shades.mode in DEEP_MODES else shades).resize(size, BOX)
+            shades = (shades.convert("F") if shades.mode in DEEP_MODES else shades).resize(
+                size, BOX
+            )
         return np.asarray(shades)
 
 
@@ -146,4 +150,3 @@ def too_large(path: Path, why: str) -> TableError:
         f"{path} is too large: {why}. Every pixel is a column, and an image may have at most "
         f"{MAX_PIXELS:,} pixels, such as 360 x 360. Make the images smaller; 32 x 32 is often enough."
     )
-

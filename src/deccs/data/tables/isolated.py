@@ -24,7 +24,7 @@ class IsolatedError(Exception):
 
 
 def isolated(function: str, *arguments: Any) -> Any:
-    """Call ``"module:function"`` with values that JSON can hold in a new process; what it returns is such a value, too."""
+    """Call ``"module:function"`` in a new process, with values that JSON can hold; it returns such a value."""
     request = json.dumps({"function": function, "arguments": arguments})
     code = CODE.format(path=[str(Path(place or ".").absolute()) for place in sys.path])
     try:

@@ -105,7 +105,7 @@ def opened(path: Path, place: Path, is_large: bool) -> tuple[pl.LazyFrame, tuple
 def types_of(path: Path, place: Path) -> tuple[dict[str, pl.DataType], list[str]]:
     """The type of each key over all lines, text if they differ; and the keys with lists or records."""
     kinds: dict[str, set[str]] = {}
-    for line, value in objects(path, place):
+    for _, value in objects(path, place):
         for name, cell in value.items():
             kinds.setdefault(name, set())
             if cell is not None:

@@ -19,6 +19,7 @@ from deccs.data.tables.scratch import scratch
 
 SAMPLE = 50  # rows that the header is guessed from
 ROW = "row of the sheet"
+ZIP, OLD = b"PK", b"\xd0\xcf\x11\xe0"  # first bytes
 
 
 @reader(".xlsx", ".xls", ".xlsb", ".ods")
@@ -30,12 +31,7 @@ def read_spreadsheet(
         raise TableError(
             f'{path} needs fastexcel: pip install "deccs[tables]". Or save the sheet as CSV.'
         )
-    with path.open("rb") as file:
-        if file.read(200).lstrip().startswith(b"<"):
-            raise TableError(
-                f"{path} is a web page or XML, not a spreadsheet. Open it in a spreadsheet program and save it "
-                "as .xlsx or as CSV."
-            )
+    check_kind(path)
     with scratch() as files:
         target = files.file("sheet.arrow")
         try:
@@ -50,7 +46,9 @@ def read_spreadsheet(
             ) from error
     sheets, names = found["sheets"], tuple(found["names"])
     if rows.height == 0:
-        raise TableError(f"{path}: the sheet {sheets[0]!r} has no rows of data. Put the table into it.")
+        raise TableError(
+            f"{path}: the sheet {sheets[0]!r} has no rows of data. Put the table into it."
+        )
     check_names(path, names)
     numbers = rows[ROW]
     rows = rows.drop(ROW).rename(dict(zip(rows.columns[1:], names, strict=True)))
@@ -68,7 +66,28 @@ def read_spreadsheet(
     return finished(path, frame, has_names=found["has_names"], notes=notes)
 
 
-def extract(path: str, target: str, header: bool | None, as_text: Collection[str]) -> dict[str, Any]:
+def check_kind(path: Path) -> None:
+    """Raise a TableError for what only has the name of a spreadsheet: many programs save web pages as .xls."""
+    with path.open("rb") as file:
+        head = file.read(200)
+    if head.startswith(OLD if path.suffix.lower() == ".xls" else ZIP):
+        return
+    if head.lstrip().startswith(b"<"):
+        what = "a web page or XML, not a spreadsheet"
+    elif head.startswith(OLD):
+        what = "an old .xls file, or has a password"
+    elif head.startswith(ZIP):
+        what = "a newer spreadsheet or another zip archive, not .xls"
+    else:
+        what = "not a spreadsheet"
+    raise TableError(
+        f"{path} is {what}. Open it in a spreadsheet program and save it as .xlsx or as CSV."
+    )
+
+
+def extract(
+    path: str, target: str, header: bool | None, as_text: Collection[str]
+) -> dict[str, Any]:
     """Write the first sheet to an Arrow file, in the other process. The columns are numbered there.
 
     Types are those of all rows: calamine's guess from the first thousand would turn words further down into gaps.
@@ -91,7 +110,9 @@ def extract(path: str, target: str, header: bool | None, as_text: Collection[str
         names = [cell.strip() or name for cell, name in zip(sample[0], names, strict=True)]
         first += 1
     numbered = [str(place) for place in range(head.width)]
-    written = {place: "string" for place, name in enumerate(names) if name in as_text}
+    written: dict[str | int, Any] = {
+        place: "string" for place, name in enumerate(names) if name in as_text
+    }
     rows = book.load_sheet(
         0,
         header_row=None,
