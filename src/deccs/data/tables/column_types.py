@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ MOSTLY = 0.9  # share of numbers from which on a word may be a mistake
 MOST_NOTES = 8  # columns; each takes a look at the file
 ROW = "row number of deccs"
 
+NO_VALUE, TRUTH = f"(?i)^({'|'.join(map(re.escape, MISSING))})$", "(?i)^(true|false)$"
 WHOLE, PADDED = r"^[+-]?\d+$", r"^[+-]?0\d+$"
 DATE = r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ].*)?$"
 DAYS = tuple(
@@ -44,7 +46,7 @@ class Counts:
 def cells(name: str) -> pl.Expr:
     """The column without spaces around its cells; null for a missing value."""
     cell = pl.col(name).str.strip_chars()
-    return pl.when(~cell.str.to_lowercase().is_in(MISSING)).then(cell).alias(name)
+    return pl.when(~cell.str.contains(NO_VALUE)).then(cell).alias(name)
 
 
 def words(name: str) -> pl.Expr:
@@ -66,7 +68,7 @@ def as_float(cell: pl.Expr, decimal: str) -> pl.Expr:
 
 
 def is_truth(cell: pl.Expr) -> pl.Expr:
-    return cell.str.to_lowercase().is_in(("true", "false"))
+    return cell.str.contains(TRUTH)
 
 
 def survey(frame: pl.LazyFrame, names: Sequence[str], decimal: str) -> dict[str, Counts]:
@@ -116,6 +118,7 @@ def typed_texts(
     decimal: str = ".",
     padded_is_text: bool = False,
     only_dates: bool = False,
+    is_short: bool = False,
     place: Callable[[int], str],
 ) -> tuple[list[pl.Expr], tuple[str, ...]]:
     """What makes columns of text what they are, and what to tell of them.
@@ -126,12 +129,17 @@ def typed_texts(
     as_text : those that are text, whatever they hold
     padded_is_text : a column with 007 is text: the format has numbers, and these were written as text
     only_dates : numbers and truth values in text are text: the format has both
+    is_short : the frame has at most ``HEAD`` rows: one look is enough
     place : where a row is, in words: "line 7"
     """
     open_names = [name for name in names if name not in as_text]
     head = survey(frame.head(HEAD), open_names, decimal)
     open_names = [name for name in open_names if not is_text(head[name])]
-    found = survey(frame, open_names, decimal)
+    found = (
+        {name: head[name] for name in open_names}
+        if is_short
+        else survey(frame, open_names, decimal)
+    )
     dates = [name for name, counts in found.items() if 0 < counts.present == counts.dates]
     formats = date_formats(frame, dates)
 

@@ -17,7 +17,7 @@ from deccs.data.tables.raw import RawTable, TableError, check_names, listed, pos
 from deccs.data.tables.readers import reader
 from deccs.data.tables.scratch import scratch
 
-SAMPLE = 50  # rows that the header is guessed from
+SAMPLE = 1_000  # rows that hold the header, and that it is guessed from
 ROW = "row of the sheet"
 ZIP, OLD = b"PK", b"\xd0\xcf\x11\xe0"  # first bytes
 
@@ -98,7 +98,10 @@ def extract(
     if not book.sheet_names:
         raise ValueError("it has no sheet")
     facts: dict[str, Any] = {"sheets": book.sheet_names, "names": [], "has_names": True}
-    head = book.load_sheet(0, header_row=None, n_rows=SAMPLE, dtypes="string").to_polars()
+    # With 0 rows to skip, rows are those of the sheet; without that, blank ones at its top do not count.
+    head = book.load_sheet(
+        0, header_row=None, skip_rows=0, n_rows=SAMPLE, dtypes="string"
+    ).to_polars()
     sample = [["" if cell is None else cell for cell in row] for row in head.rows() if any(row)]
     if not sample:
         pl.DataFrame({ROW: []}).write_ipc(target)
