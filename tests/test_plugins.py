@@ -25,7 +25,7 @@ CONTRACTS = {
     "tests/deep/test_deep.py": "Pull",
     "tests/consensus/test_consensus.py": "chained",
     "tests/consensus/test_consensus_estimators.py": "chained",
-    "tests/data/test_tables.py": ".prose",
+    "tests/data/test_readers.py": ".prose",
     "tests/members/test_named_members.py": "minibatch",
     "tests/app/test_request.py": "FitWithDropout",
     "tests/storage/test_models.py": "Pull",

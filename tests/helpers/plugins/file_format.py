@@ -14,4 +14,5 @@ def read_prose(path):
     if not lines or not all(line.replace(" ", "").isalpha() for line in lines):
         raise TableError(f"{path} has other characters than letters and spaces. Remove them.")
     counts = [[len(line) - line.count(" "), line.count(" ")] for line in lines]
-    return RawTable(("letters", "spaces"), np.array(counts, dtype=float))
+    array = np.array(counts, dtype=float)
+    return RawTable(array=array, names=("letters", "spaces"), n_rows=len(array))

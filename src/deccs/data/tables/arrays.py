@@ -65,7 +65,11 @@ def raw_from_array(
         raise TableError(f"{path} is empty, its shape is {X.shape}. Give at least two rows.")
     image_shape = (int(X.shape[1]), int(X.shape[2])) if X.ndim == 3 else None
     X = X.reshape(len(X), -1)
-    names = pixel_names(*image_shape) if image_shape else position_names(X.shape[1])
     return RawTable(
-        names, X, has_names=False, extras=extras or {}, image_shape=image_shape, all_features=True
+        array=X,
+        names=pixel_names(*image_shape) if image_shape else position_names(X.shape[1]),
+        has_names=False,
+        extras=extras or {},
+        image_shape=image_shape,
+        n_rows=len(X),
     )

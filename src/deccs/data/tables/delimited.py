@@ -1,62 +1,42 @@
-"""CSV and TSV with the standard library, in blocks of rows: only numbers are kept after a block is parsed.
-
-Nothing in the file can make memory grow without bound: no line or quoted text may be longer than
-``MAX_LINE``, and what is read ahead has a bound, too.
-"""
+"""CSV and TSV. polars reads them; the csv module rewrites what polars would misread, and names the line of an error."""
 
 from __future__ import annotations
 
-import codecs
 import csv
-import re
-import warnings
-from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from itertools import groupby, islice
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from threading import RLock
-from typing import TextIO
 
-import numpy as np
+import polars as pl
 
+from deccs.data.tables.column_types import HEAD, survey, typed_texts
+from deccs.data.tables.dialect import (
+    SAMPLE,
+    SAMPLE_CHARACTERS,
+    Dialect,
+    dialect_of,
+    long_fields,
+)
+from deccs.data.tables.frames import LARGE, POLARS_ERRORS, finished, reason
 from deccs.data.tables.raw import RawTable, TableError, check_names, position_names
-from deccs.data.tables.readers import reader
+from deccs.data.tables.readers import PACKED, reader
+from deccs.data.tables.scratch import Scratch, scratch
+from deccs.data.tables.text_files import (
+    Lines,
+    check_head,
+    open_text,
+    survey_of,
+    transcode,
+    wrong_encoding,
+)
 
-MAX_LINE = 10 * 2**20  # characters
-SAMPLE = 200  # lines that delimiter, decimal mark and header are guessed from
-SAMPLE_CHARACTERS = 4 * 2**20  # at most, and two lines at least
-BLOCK = 1_000  # rows
-BLOCK_CHARACTERS = 16 * 2**20  # at most, and two lines at least
-LONG_FIELDS = RLock()
-DELIMITERS = ("\t", ";", ",")  # in this order: 1,5;2,5 has commas as regularly as semicolons
-MISSING = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none", "?"))
-TRUTH = {"true": 1.0, "false": 0.0}
-SWAP_MARKS = str.maketrans(",.", ".,")  # with decimal commas, 1.5 is not a number
-DECIMAL_COMMA, DECIMAL_POINT = re.compile(r"[+-]?\d+,\d+"), re.compile(r"[+-]?\d*\.\d+")
-DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ].*)?")
-OTHER_FORMATS = {
-    b"PAR1": "Parquet",
-    b"ARROW1": "Feather",
-    b"PK\x03\x04": "a zip archive (.npz or .xlsx)",
-    b"\x1f\x8b": "gzip",
-    b"\x93NUMPY": ".npy",
-    b"\x89PNG": "a PNG image",
-}
+ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
+INFERRED = 20_000_000  # cells at most that types are guessed from
+DIRECT = (pl.Int64, pl.Float64, pl.Boolean)  # types that polars reads at once, other cells as text
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """The format of a file, guessed from its first lines."""
-
-    delimiter: str
-    decimal: str
-    header: bool
-    width: int  # fields of the first record
-
-
-@reader(".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
+@reader(*(ending + packed for packed in ("", *PACKED) for ending in ENDINGS))
 def read_delimited(
     path: Path,
     *,
@@ -65,360 +45,230 @@ def read_delimited(
     as_text: Collection[str] = (),
 ) -> RawTable:
     """Read all columns of a CSV or TSV file. Those in ``as_text`` are text, whatever they hold."""
-    text = dict.fromkeys(as_text, "ids")
-    with open_text(path, encoding) as file, long_fields():
+    name = check_head(path, encoding)
+    with scratch() as files:
+        place = path
+        if name not in ("utf-8", "ascii"):
+            place = files.file("utf-8.txt")
+            transcode(path, name, place)
         try:
-            while True:
-                raw, late_text = parse(path, file, header, text)
-                if not late_text:
-                    return raw
-                # Numbers at first and a word further down: read again, to get that column as it is written.
-                text |= late_text
-                file.seek(0)
+            with long_fields():
+                table = opened(path, place, header, files)
         except UnicodeDecodeError as error:
             raise wrong_encoding(path, encoding) from error
-
-
-@contextmanager
-def long_fields() -> Iterator[None]:
-    """Let the csv module read fields of up to ``MAX_LINE`` characters; its own limit is 131,072.
-
-    The limit belongs to the whole process: it is put back, and one thread at a time may change it.
-    """
-    with LONG_FIELDS:
-        before = csv.field_size_limit(MAX_LINE)
         try:
-            yield
-        finally:
-            csv.field_size_limit(before)
-
-
-def open_text(path: Path, encoding: str) -> TextIO:
-    try:
-        name = codecs.lookup(encoding).name
-    except LookupError as error:
-        raise TableError(
-            f"Unknown --encoding {encoding}. Give one such as utf-8, cp1252 or utf-16."
-        ) from error
-    with path.open("rb") as file:
-        head = file.read(8192)
-    if not head.strip():
-        raise TableError(f"{path} is empty. Give a table with one row per line.")
-    for magic, file_format in OTHER_FORMATS.items():
-        if head.startswith(magic):
+            return read(table, frozenset(as_text), files)
+        except POLARS_ERRORS as error:
             raise TableError(
-                f"{path} is {file_format}, not text. Give it the right ending, or unpack it."
+                f"{path} cannot be read: {reason(error)}. Look for cells that are not as in the other lines."
+            ) from error
+
+
+@dataclass(frozen=True)
+class Delimited:
+    """A delimited file that polars and the csv module read alike."""
+
+    path: Path  # for messages
+    source: Path  # as it is, in UTF-8
+    place: Path  # that polars reads: the source, or what the csv module made of it
+    dialect: Dialect
+    names: tuple[str, ...]
+    n_records: int  # with the header
+    n_bytes: int
+    lines_are_rows: bool  # no blank lines, no line breaks in quotes
+
+    @property
+    def n_rows(self) -> int:
+        return self.n_records - self.dialect.header
+
+    @property
+    def is_rewritten(self) -> bool:
+        return self.place != self.source
+
+    def scan(self, types: Sequence[pl.DataType] | None) -> pl.LazyFrame:
+        """The rows; without types they are guessed, and columns have numbers as names."""
+        schema = None if types is None else dict(zip(self.names, types, strict=True))
+        rows = max(10, min(1_000, INFERRED // len(self.names)))
+        return pl.scan_csv(
+            self.place,
+            has_header=False,
+            skip_rows=int(self.dialect.header),
+            separator=self.dialect.delimiter,
+            decimal_comma=self.dialect.decimal == ",",
+            schema=schema,
+            infer_schema_length=rows,
+            glob=False,
+        ).head(self.n_rows)  # blank lines at the end would be rows
+
+    def line_of(self, row: int) -> int:
+        """The line of the file where a row ends, from 1."""
+        if self.lines_are_rows:
+            return row + 1 + self.dialect.header
+        place = row + self.dialect.header
+        with open_text(self.source) as file, long_fields():
+            records = records_of(Lines(self.path, file), self.dialect)
+            return next(line for line, _ in islice(records, place, None))
+
+
+def opened(path: Path, source: Path, header: bool | None, files: Scratch) -> Delimited:
+    """The file's format and names, and the file itself rewritten if polars would misread it."""
+    with open_text(source) as file:
+        lines = Lines(path, file)
+        first = lines.ahead(SAMPLE, SAMPLE_CHARACTERS)
+        dialect = dialect_of(path, first, header)
+        names = position_names(dialect.width)
+        if dialect.header:
+            lines.put_back(first)
+            _, opening = next(records_of(lines, dialect))
+            names = tuple(
+                name.strip() or position for name, position in zip(opening, names, strict=True)
             )
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and name == "utf-8":
-        raise TableError(f"{path} is UTF-16. Add --encoding utf-16.")
-    if b"\0" in head and not name.startswith(("utf-16", "utf-32")):
-        raise TableError(
-            f"{path} is not text: there is a zero byte at position {head.index(0)}. Give a CSV or TSV "
-            "file; if it is UTF-16 text, add --encoding utf-16."
-        )
-    return path.open(encoding="utf-8-sig" if name == "utf-8" else name, newline="")
-
-
-class Lines:
-    """The lines of a file, none longer than ``MAX_LINE``; lines read ahead can be put back."""
-
-    def __init__(self, path: Path, file: TextIO) -> None:
-        self.path, self.file = path, file
-        self.number = 0  # of the line read last, from 1
-        self.put_aside = deque[str]()
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line = self.put_aside.popleft() if self.put_aside else self.file.readline(MAX_LINE + 1)
-        if not line:
-            raise StopIteration
-        self.number += 1
-        if len(line) > MAX_LINE:
-            raise TableError(
-                f"{self.path}: line {self.number} is longer than {MAX_LINE // 2**20} MB. Give a file "
-                "with one row per line."
-            )
-        return line
-
-    def ahead(self, n_lines: int, n_characters: int) -> list[str]:
-        """The next lines, as many as these bounds allow; at least two if there are any."""
-        lines: list[str] = []
-        left = n_characters
-        for line in islice(self, n_lines):
-            lines.append(line)
-            left -= len(line)
-            if left <= 0 and len(lines) > 1:
-                break
-        return lines
-
-    def put_back(self, lines: Sequence[str]) -> None:
-        self.put_aside.extendleft(reversed(lines))
-        self.number -= len(lines)
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """Some rows; columns are identified by their position."""
-
-    numbers: np.ndarray  # (n_rows, n_columns), NaN where missing or text
-    texts: dict[int, list[str]]  # place -> (n_rows,) cells
-    reasons: dict[int, str]  # place -> why it is text, for columns that were not text before
-
-
-def parse(
-    path: Path, file: TextIO, header: bool | None, as_text: Mapping[str, str]
-) -> tuple[RawTable, dict[str, str]]:
-    """The columns, and those (with the reason) that turned out to be text only after blocks of numbers."""
-    lines = Lines(path, file)
-    first = lines.ahead(SAMPLE, SAMPLE_CHARACTERS)
-    dialect = dialect_of(path, first, header)
-    lines.put_back(first)
-    names = position_names(dialect.width)
-    if dialect.header:
-        _, opening = records_of(lines, 1, dialect)[0]
-        names = tuple(
-            name.strip() or position for name, position in zip(opening, names, strict=True)
-        )
     check_names(path, names)
-
-    texts: dict[int, list[str]] = {place: [] for place, name in enumerate(names) if name in as_text}
-    reasons = {place: as_text[names[place]] for place in texts}
-    late_text: dict[str, str] = {}
-    blocks: list[np.ndarray] = []
-    while ahead := lines.ahead(BLOCK, BLOCK_CHARACTERS):
-        block = fast_block(ahead, texts, dialect)
-        if block is None:
-            lines.put_back(ahead)
-            block = careful_block(records_of(lines, len(ahead), dialect), texts, dialect)
-        if blocks:
-            late_text |= {names[place]: reason for place, reason in block.reasons.items()}
-        reasons |= block.reasons
-        for place, cells in block.texts.items():
-            texts.setdefault(place, []).extend(cells)
-        blocks.append(block.numbers)
-    if not sum(map(len, blocks)):
+    found = survey_of(source, dialect.delimiter)
+    table = Delimited(
+        path, source, source, dialect, names, found.n_records, found.n_bytes, not found.has_quotes
+    )
+    if not found.is_plain:
+        table = rewritten(table, files)
+    if not table.n_rows:
         raise TableError(
             f"{path} has a header but no rows. Give at least two rows, "
             "or --no-header if the first line is data."
         )
-    columns = (
-        {}
-        if late_text
-        else {names[place]: np.array(cells, dtype=object) for place, cells in texts.items()}
-    )
-    named_reasons = {names[place]: reason for place, reason in reasons.items()}
-    raw = RawTable(
-        names, joined(blocks), has_names=dialect.header, texts=columns, reasons=named_reasons
-    )
-    return raw, late_text
+    return table
 
 
-def fast_block(lines: Sequence[str], text: Collection[int], dialect: Dialect) -> Block | None:
-    """Rows by NumPy's parser; None if a value is missing, quoted or out of place."""
-    if dialect.decimal != "." or any('"' in line for line in lines):
-        return None
-    runs = [
-        (is_text, len(list(places)))
-        for is_text, places in groupby(range(dialect.width), text.__contains__)
-    ]
-    kinds = [
-        (f"run {start}", object if is_text else np.float64, (width,))
-        for start, (is_text, width) in enumerate(runs)
-    ]
-    try:
-        with warnings.catch_warnings(action="error"):
-            rows = np.loadtxt(
-                lines, np.dtype(kinds), comments=None, delimiter=dialect.delimiter, ndmin=1
-            )
-    except (ValueError, UserWarning):  # a word, a gap, a ragged row; or nothing but blank lines
-        return None
-    numbers, texts, place = np.full((len(rows), dialect.width), np.nan), dict[int, list[str]](), 0
-    for (is_text, width), (run, _, _) in zip(runs, kinds, strict=True):
-        if is_text:
-            texts |= {
-                place + column: [cell.strip() for cell in cells]
-                for column, cells in enumerate(rows[run].T)
-            }
-        else:
-            numbers[:, place : place + width] = rows[run]
-        place += width
-    return Block(numbers, texts, {})
+def rewritten(table: Delimited, files: Scratch) -> Delimited:
+    """The table as the csv module reads it, written plainly; an error names the line."""
+    n_records, target = 0, files.file("table.csv")
+    with (
+        long_fields(),
+        open_text(table.source) as file,
+        target.open("w", encoding="utf-8", newline="") as out,
+    ):
+        writer = csv.writer(out, delimiter=table.dialect.delimiter, lineterminator="\n")
+        for _, record in records_of(Lines(table.path, file), table.dialect):
+            writer.writerow(record)
+            n_records += 1
+    size = target.stat().st_size
+    return replace(table, place=target, n_records=n_records, n_bytes=size, lines_are_rows=False)
 
 
-def careful_block(
-    records: Sequence[tuple[int, list[str]]], text: Collection[int], dialect: Dialect
-) -> Block:
-    """Rows cell by cell: missing values, decimal commas, and why a column is text."""
-    block = Block(np.full((len(records), dialect.width), np.nan), {}, {})
-    for place, cells in enumerate(zip(*(record for _, record in records), strict=True)):
-        values = None if place in text else numbers_of(cells, dialect.decimal)
-        if values is not None:
-            block.numbers[:, place] = values
-        else:
-            block.texts[place] = [cell.strip() for cell in cells]
-            if place not in text:
-                block.reasons[place] = reason_for_text(
-                    [line for line, _ in records], cells, dialect.decimal
-                )
-    return block
-
-
-def records_of(lines: Lines, n_lines: int, dialect: Dialect) -> list[tuple[int, list[str]]]:
-    """(line number, fields) of the next records without blank lines: ``n_lines`` lines, more if quoted text goes on."""
-    before = lines.number
+def records_of(lines: Lines, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
+    """(line number, fields) of the records without blank lines."""
     parser = csv.reader(lines, delimiter=dialect.delimiter, strict=True, skipinitialspace=True)
-    records: list[tuple[int, list[str]]] = []
     try:
-        while parser.line_num < n_lines and (record := next(parser, None)) is not None:
+        for record in parser:
             if not record:
-                n_lines += not records  # blank lines may come before the header
                 continue
             if len(record) != dialect.width:
                 raise TableError(
                     f"{lines.path}: line {lines.number} has {len(record)} fields, the first line has "
                     f"{dialect.width}. Correct that line; text that contains {dialect.delimiter!r} must be quoted."
                 )
-            records.append((lines.number, record))
+            yield lines.number, record
     except csv.Error as error:
         raise TableError(
-            f"{lines.path}: line {before + parser.line_num}: {error}. Look for an unclosed quote."
+            f"{lines.path}: line {lines.number}: {error}. Look for an unclosed quote."
         ) from error
-    return records
 
 
-def dialect_of(path: Path, lines: Sequence[str], header: bool | None) -> Dialect:
-    """Delimiter, decimal mark and header, from the first lines.
-
-    >>> dialect_of(Path("a.csv"), ["name;size", "ann;1,5", "bob;2,5"], None)
-    Dialect(delimiter=';', decimal=',', header=True, width=2)
-    """
-    parsed = {delimiter: sample_records(lines, delimiter) for delimiter in DELIMITERS}
-    if path.suffix.lower() in (".tsv", ".tab"):
-        delimiter = "\t"
-    else:
-        regular = [
-            mark
-            for mark, records in parsed.items()
-            if len({len(record) for record in records}) == 1 and len(records[0]) > 1
-        ]
-        widest = max(
-            DELIMITERS[::-1],
-            key=lambda mark: max((len(record) for record in parsed[mark][:1]), default=0),
-        )
-        delimiter = regular[0] if regular else widest
-    records = parsed[delimiter]
-    if not records:
-        raise TableError(f"{path} is empty. Give a table with one row per line.")
-    cells = [cell.strip() for record in records for cell in record]
-    decimal = "."
-    if (
-        delimiter != ","
-        and any(map(DECIMAL_COMMA.fullmatch, cells))
-        and not any(map(DECIMAL_POINT.fullmatch, cells))
-    ):
-        decimal = ","
-    return Dialect(
-        delimiter,
-        decimal,
-        has_header(records, decimal) if header is None else header,
-        len(records[0]),
+def read(table: Delimited, as_text: frozenset[str], files: Scratch) -> RawTable:
+    """The rows with their types. A small file comes into memory, a large one stays where it is."""
+    is_large = table.n_bytes > LARGE
+    try:
+        base, types = loaded(table, as_text, is_large)
+        is_whole = has_values(base, table.names[-1]) or fields_fit(table)
+    except POLARS_ERRORS:
+        if table.is_rewritten:
+            raise
+        is_whole = False
+    if not is_whole:  # polars fills short lines with gaps; the csv module says which line it is
+        table = rewritten(table, files)
+        base, types = loaded(table, as_text, is_large)
+    texts = [name for name, dtype in types.items() if dtype == pl.String]
+    columns, notes = typed_texts(
+        base,
+        texts,
+        as_text,
+        decimal=table.dialect.decimal,
+        is_short=table.n_rows <= HEAD,
+        place=lambda row: f"line {table.line_of(row):,}",
+    )
+    if is_large:
+        files.keep()
+    return finished(
+        table.path,
+        base.with_columns(columns),
+        n_rows=table.n_rows,
+        has_names=table.dialect.header,
+        notes=notes,
+        is_large=is_large,
     )
 
 
-def sample_records(lines: Sequence[str], delimiter: str) -> list[list[str]]:
-    """The records without blank lines; quoted text that goes on after the sample is left out."""
-    records: list[list[str]] = []
-    with suppress(csv.Error):  # a quote without an end: the parser of all lines will say where
-        for record in csv.reader(lines, delimiter=delimiter, skipinitialspace=True):
-            if record:
-                records.append(record)
-    goes_on = sum(line.count('"') for line in lines) % 2 == 1
-    return records[:-1] if goes_on and len(records) > 1 else records
-
-
-def has_header(records: Sequence[Sequence[str]], decimal: str) -> bool:
-    """Whether the first record names the columns: a word above numbers, or only distinct words.
-
-    >>> has_header([["id", "1"], ["7", "0.5"]], "."), has_header([["ann", "1"], ["bob", "2"]], ".")
-    (True, False)
-    """
-    first, rest = records[0], records[1:]
-    words = [number(cell, decimal) is None for cell in first]
-    for place, is_word in enumerate(words):
-        below = [number(record[place], decimal) for record in rest if place < len(record)]
-        if is_word and below and None not in below and not np.isnan(below).all():  # type: ignore[arg-type]
-            return True
-    return all(words) and len(set(first)) == len(first)
-
-
-def numbers_of(cells: Sequence[str], decimal: str) -> np.ndarray | None:
-    """(n,) with NaN for missing values; None if a cell is not a number.
-
-    >>> numbers_of(("1", "NA", "2.5"), "."), numbers_of(("1", "one"), ".")
-    (array([1. , nan, 2.5]), None)
-    """
-    if decimal == "." and "_" not in "".join(cells):  # Python reads 2020_01 as a number
-        try:
-            return np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
-        except ValueError:
-            pass
-    values = [number(cell, decimal) for cell in cells]
-    return None if None in values else np.array(values, dtype=np.float64)
-
-
-def number(cell: str, decimal: str) -> float | None:
-    word = cell.strip().lower()
-    if word in MISSING:
-        return np.nan
+def loaded(
+    table: Delimited, as_text: frozenset[str], is_large: bool
+) -> tuple[pl.LazyFrame, dict[str, pl.DataType]]:
+    """The rows and the types polars could read them with: first as guessed, at last as text."""
+    text: Sequence[pl.DataType] = [pl.String()] * len(table.names)
     try:
-        return float("_" if "_" in word else word.translate(SWAP_MARKS) if decimal == "," else word)
-    except ValueError:
-        return TRUTH.get(word)
+        guessed: Sequence[pl.DataType] = table.scan(None).collect_schema().dtypes()
+    except POLARS_ERRORS:  # a whole number of 40 digits
+        guessed = text
+    types = {
+        name: dtype if dtype in DIRECT and name not in as_text else pl.String()
+        for name, dtype in zip(table.names, guessed, strict=True)
+    }
+    try:
+        return whole(table, types, is_large), types
+    except POLARS_ERRORS:  # words far down, or a line that is too long
+        if not fields_fit(table):
+            raise
+        direct = [name for name, dtype in types.items() if dtype in DIRECT]
+        types |= safe_types(table.scan(text), direct, table.dialect.decimal)
+    try:
+        return whole(table, types, is_large), types
+    except POLARS_ERRORS:
+        types = dict.fromkeys(table.names, pl.String())
+        return whole(table, types, is_large), types
 
 
-def reason_for_text(line_numbers: Sequence[int], cells: Sequence[str], decimal: str) -> str:
-    words = [
-        (line, cell.strip())
-        for line, cell in zip(line_numbers, cells, strict=True)
-        if number(cell, decimal) is None
-    ]
-    if all(DATE.fullmatch(word) for _, word in words):
-        return "dates"
-    line, word = words[0]
-    return f"text ({word if len(word) <= 30 else word[:29] + '…'!r} in line {line})"
+def whole(table: Delimited, types: dict[str, pl.DataType], is_large: bool) -> pl.LazyFrame:
+    """The rows, all of which can be read with these types."""
+    frame = table.scan(list(types.values()))
+    if is_large:
+        checked = frame.select(pl.len().alias("len"), pl.all().null_count().name.prefix("null "))
+        n_rows = checked.collect(engine="streaming")["len"][0]
+    else:
+        rows = frame.collect(engine="streaming")
+        n_rows, frame = rows.height, rows.lazy()
+    if n_rows != table.n_rows:
+        raise pl.exceptions.ComputeError(f"{table.n_rows} rows were counted and {n_rows} read")
+    return frame
 
 
-def joined(blocks: list[np.ndarray]) -> np.ndarray:
-    """One array of all blocks; each block is freed once copied, so that memory does not double."""
-    table = np.empty((sum(map(len, blocks)), blocks[0].shape[1]))
-    end = len(table)
-    while blocks:
-        block = blocks.pop()
-        table[end - len(block) : end] = block
-        end -= len(block)
-    return table
+def has_values(frame: pl.LazyFrame, name: str) -> bool:
+    """Whether no row lacks a value in this column. In a short line the last one is missing."""
+    return frame.select(pl.col(name).null_count()).collect(engine="streaming").item() == 0
 
 
-def wrong_encoding(path: Path, encoding: str) -> TableError:
-    """An error with the position in the file: the decoder knows only the position in its buffer."""
-    decoder = codecs.getincrementaldecoder(encoding)()
-    done, line = 0, 1
-    with path.open("rb") as file:
-        while True:
-            block = file.read(2**20)
-            pending = len(decoder.getstate()[0])
-            try:
-                line += decoder.decode(block, final=not block).count("\n")
-            except UnicodeDecodeError as error:
-                line += error.object[: error.start].count(b"\n")
-                return TableError(
-                    f"{path} is not {encoding}: byte 0x{error.object[error.start]:02x} at position "
-                    f"{done - pending + error.start} (line {line}). Give its encoding, e.g. --encoding cp1252."
-                )
-            done += len(block)
-            if not block:
-                return TableError(
-                    f"{path} is not {encoding}. Give its encoding, e.g. --encoding cp1252."
-                )
+def fields_fit(table: Delimited) -> bool:
+    """Whether all lines have as many fields as the first."""
+    dialect = table.dialect
+    return table.is_rewritten or survey_of(table.place, dialect.delimiter, dialect.width).is_plain
+
+
+def safe_types(texts: pl.LazyFrame, names: Sequence[str], decimal: str) -> dict[str, pl.DataType]:
+    """Types that polars can read all cells of these columns with."""
+    types: dict[str, pl.DataType] = {}
+    for name, counts in survey(texts, names, decimal).items():
+        if counts.present < counts.filled:  # words for a missing value
+            types[name] = pl.String()
+        elif counts.int64 == counts.present:
+            types[name] = pl.Int64()
+        elif counts.numbers == counts.present and counts.whole == counts.int64:
+            types[name] = pl.Float64()
+        else:
+            types[name] = pl.String()
+    return types

@@ -4,45 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:  # polars takes 0.2 seconds to load, which the command line's help can do without
+    import polars as pl
 
 
 class TableError(ValueError):
     """A file cannot be read as a table; the message says why and what to do."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class RawTable:
-    """A file as it was read."""
+    """A file as it was read: a frame, or an array if it holds nothing but numbers of one kind.
 
-    names: tuple[str, ...]
-    numbers: np.ndarray  # (n_rows, n_columns), NaN where a value is missing or text
+    Columns of ``frame`` are Boolean, numbers (up to 64 bits), String, Categorical or Enum, Date, Datetime, Time or
+    Duration. A missing value is null, never NaN.
+    """
+
+    frame: pl.LazyFrame | None = None  # None for arrays and images
+    array: np.ndarray | None = None  # (n_rows, n_columns) numbers: .npy, .npz, .h5ad, images
+    names: tuple[str, ...]  # of the columns, in order, of frame or array
     has_names: bool = True  # False: the file has no names, the columns are numbered
-    texts: dict[str, np.ndarray] = field(default_factory=dict)  # (n_rows,) each: not numbers
-    reasons: dict[str, str] = field(default_factory=dict)  # why a column is in ``texts``
     extras: dict[str, np.ndarray] = field(default_factory=dict)  # (n_rows,) each: not features
     image_shape: tuple[int, int] | None = None
-    all_features: bool = False  # an array or images: no column is left out
-    ids: np.ndarray | None = None  # (n_rows,) file names of images
+    ids: np.ndarray | None = None  # (n_rows,) file names of images, names of cells
     notes: tuple[str, ...] = ()  # sentences the user should read
-
-    def column(self, name: str) -> np.ndarray:
-        """(n_rows,) numbers, or text if the column holds anything else."""
-        if name in self.extras:
-            return self.extras[name]
-        if name in self.texts:
-            return self.texts[name]
-        return self.numbers[:, self.names.index(name)]
-
-    def features(self, names: Iterable[str]) -> np.ndarray:
-        """(n_rows, n_names); nothing is copied if these are all columns."""
-        names = tuple(names)
-        if names == self.names:
-            return self.numbers
-        places = {name: place for place, name in enumerate(self.names)}
-        return self.numbers[:, [places[name] for name in names]]
+    n_rows: int
+    is_large: bool = False  # frame is scanned from disk, and must not be collected as a whole
 
 
 def position_names(n_columns: int) -> tuple[str, ...]:
@@ -92,3 +83,12 @@ def listed(words: Iterable[Any], most: int = 8) -> str:
     texts = [str(word) for word in words]
     n_more = len(texts) - most
     return ", ".join(texts) if n_more <= 0 else f"{', '.join(texts[:most])} and {n_more} more"
+
+
+def shortened(text: str, most: int = 30) -> str:
+    """A cell as a message quotes it.
+
+    >>> shortened("abc"), shortened("x" * 99, most=4)
+    ('abc', 'xxx…')
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"

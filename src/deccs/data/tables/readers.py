@@ -2,8 +2,8 @@
 
 A new format is one function in a file of its own, imported in ``deccs/data/tables/__init__.py``::
 
-    @reader(".xlsx")
-    def read_excel(path: Path) -> RawTable:
+    @reader(".ods")
+    def read_spreadsheet(path: Path) -> RawTable:
         ...
 
 ``read_table``, the command line, its help and its error messages then know the ending.
@@ -20,7 +20,10 @@ from typing import Any
 from deccs.data.tables.raw import RawTable, TableError
 
 FOLDER = "a folder of images"  # registered like an ending
-OPTIONS = ("encoding", "header", "as_text")  # what a reader may ask for by keyword
+DATABASE = "a database (sqlite:///FILE, postgresql://...)"
+NO_ENDINGS = (FOLDER, DATABASE)
+PACKED = (".gz", ".zst")  # compressed text: .csv.gz
+OPTIONS = ("encoding", "header", "as_text", "query")  # what a reader may ask for by keyword
 
 Read = Callable[..., RawTable]
 
@@ -33,21 +36,21 @@ class Reader:
     options: tuple[str, ...]
 
 
-READERS: dict[str, Reader] = {}  # ending in lower case, or FOLDER
+READERS: dict[str, Reader] = {}  # ending in lower case, FOLDER or DATABASE
 
 
 def reader(*endings: str) -> Callable[[Read], Read]:
     """Register a function that reads files with these endings.
 
-    The function takes the path. It may also take, by keyword, ``encoding`` (str), ``header`` (bool, or None to guess)
-    and ``as_text`` (names of columns to return as text even if they hold numbers).
+    The function takes the path. It may also take, by keyword, ``encoding`` (str), ``header`` (bool, or None to guess),
+    ``as_text`` (names of columns to return as text even if they hold numbers) and ``query`` (SQL, or None).
 
     Parameters
     ----------
     endings : such as ".csv"; ``FOLDER`` for a folder
     """
     for ending in endings:
-        if ending != FOLDER and not (ending.startswith(".") and ending == ending.lower()):
+        if ending not in NO_ENDINGS and not (ending.startswith(".") and ending == ending.lower()):
             raise ValueError(f'An ending looks like ".csv", in lower case; got {ending!r}.')
         if ending in READERS:
             raise ValueError(f"{ending} already has a reader, {READERS[ending].read.__name__}.")
@@ -67,12 +70,50 @@ def reader(*endings: str) -> Callable[[Read], Read]:
 
 def readable() -> str:
     """What can be read, for help and error messages."""
-    endings = [ending for ending in READERS if ending != FOLDER]
-    return f"{', '.join(endings)}, or {FOLDER}"
+    endings = [name for name in READERS if name not in NO_ENDINGS and not name.endswith(PACKED)]
+    packed = "text also compressed, such as .csv.gz or .csv.zst"
+    return f"{', '.join(endings)} ({packed}), {DATABASE}, or {FOLDER}"
 
 
-def read_raw(path: Path, encoding: str, header: bool | None, as_text: Collection[str]) -> RawTable:
-    """Read a file with the reader for its ending."""
+def read_raw(
+    path: str | Path,
+    *,
+    encoding: str = "utf-8",
+    header: bool | None = None,
+    as_text: Collection[str] = (),
+    query: str | None = None,
+) -> RawTable:
+    """Read all columns of a file, a folder of images or a query's result.
+
+    Parameters
+    ----------
+    path : a file, a folder, or the address of a database, as text: "sqlite:///shop.db" (a file named from here),
+        "sqlite:////data/shop.db", "postgresql://user:password@host/name"
+    encoding : of text
+    header : whether CSV, TSV and spreadsheets begin with column names; None to guess
+    as_text : columns to read as they are written, such as ids (007)
+    query : what to ask the database, a SELECT
+    """
+    given: dict[str, Any] = {"encoding": encoding, "header": header, "as_text": as_text}
+    given["query"] = query
+    if isinstance(path, str) and "://" in path and not Path(path).exists():
+        place: str | Path = path
+        chosen = READERS[DATABASE]
+    else:
+        place = Path(path)
+        chosen = READERS[ending_of(place)]
+        if query is not None and "query" not in chosen.options:
+            raise TableError(
+                f"{place} is not a database, so it cannot take a query. Leave --query out, or give an "
+                "address such as sqlite:///shop.db."
+            )
+    return chosen.read(place, **{name: given[name] for name in chosen.options})
+
+
+def ending_of(path: Path) -> str:
+    """What the file is registered as: ".csv", ".csv.gz", FOLDER; an error if it is no file with a known ending."""
+    if str(path).startswith(("sqlite:", "postgresql:", "postgres:")) and not path.exists():
+        raise TableError("Give the address of a database as text: a Path loses one of its slashes.")
     if not path.exists():
         raise TableError(f"There is no file {path}. Give a file that ends in {readable()}.")
     if not (path.is_file() or path.is_dir()):  # reading a pipe or a device may never end
@@ -81,12 +122,12 @@ def read_raw(path: Path, encoding: str, header: bool | None, as_text: Collection
         )
     if path.is_file() and path.stat().st_size == 0:
         raise TableError(f"{path} is empty. Give a table with one row per line.")
-    ending = FOLDER if path.is_dir() else path.suffix.lower()
-    if ending not in READERS:
-        raise TableError(
-            f"{path} ends in {ending or 'nothing'!r}, which is not a known format. "
-            f"Known formats are {readable()}."
-        )
-    given: dict[str, Any] = {"encoding": encoding, "header": header, "as_text": as_text}
-    chosen = READERS[ending]
-    return chosen.read(path, **{name: given[name] for name in chosen.options})
+    if path.is_dir():
+        return FOLDER
+    for ending in ("".join(path.suffixes[-2:]).lower(), path.suffix.lower()):
+        if ending in READERS:
+            return ending
+    raise TableError(
+        f"{path} ends in {path.suffix.lower() or 'nothing'!r}, which is not a known format. "
+        f"Known formats are {readable()}."
+    )
