@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from os import PathLike
 from typing import Annotated, Any, ClassVar, Self
 
@@ -46,7 +46,11 @@ from deccs.data.sampling import draw_rows
 from deccs.data.scalers import fit_scaler
 from deccs.data.scaling import Scaler
 from deccs.data.source import RowSource, SelectedRows, each_block, fingerprint_of
-from deccs.data.table_scaling import TableScaler, check_coding
+from deccs.data.table_scaling import TableScaler, check_coding, evenly
+from deccs.describing.coded import described_columns
+from deccs.describing.columns import Described, nameable
+from deccs.describing.description import Description, describe
+from deccs.describing.names import cluster_names
 from deccs.events import Listeners
 from deccs.labels import warn_of_empty_clusters
 from deccs.members.neighbors import kept_share, neighbor_graph
@@ -83,6 +87,8 @@ NETWORK = settings(Network) | Rule(
 CHECKPOINT = NONE | instance(str, PathLike, Checkpoint, words="the path of a folder")
 MOST_CLUSTERS = 10_000  # in a file, unless more have points: each takes room in every answer
 MOST_FEATURES = 10_000_000  # in a file
+MOST_NAMED_FROM = 20_000  # rows
+MOST_LETTERS = 100  # of a name that a user gives to a cluster
 MOST_SCORED = 5_000  # rows: their neighbors are found in a second or two
 WITHOUT_EFFECT = (
     "checkpoint",
@@ -123,6 +129,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         "scaler_": Scaler,
         "labels_": wholes("n_points"),
         "n_clusters_": Maybe(Annotated[int, whole(at_least=1)]),
+        "cluster_names_": Maybe(tuple[str, ...]),
         "count_": Maybe(Count),
         "_sample_places": Maybe(wholes("n_points", least=0, small=True)),
         "_drawn": Maybe(Drawn),
@@ -144,6 +151,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         for name in (
             "count_",
             "n_clusters_",
+            "cluster_names_",
             "_sample_places",
             "_drawn",
             "_stability",
@@ -166,6 +174,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
             if not hasattr(self, "n_clusters_"):
                 self.n_clusters_ = max(int(self.labels_.max()) + 1, self.n_wanted or 1)
             warn_of_empty_clusters(self.labels_, self.n_clusters_)
+            self._name_clusters(fit.source)
             fit.listeners.tell("on_fit_end", self)
             # Whoever opens a checkpoint removes it: one that was given as an object stays.
             if fit.checkpoint is not getattr(self, "checkpoint", None):
@@ -183,6 +192,54 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
     def predict(self, X: Any) -> np.ndarray:
         """The cluster of each point, new or old: (n_points,)."""
         return np.concatenate([answer.labels for answer in self.answers(X)])
+
+    def describe(self, X: Any) -> Description:
+        """What makes each cluster different, in words: names, rules and differences of columns.
+
+        X are the data of the fit, or others, as a data frame; of an array without names of columns little
+        can be said. ``str(model.describe(X))`` is a text for people.
+        """
+        source = self._checked(X)
+        labels = np.concatenate([answer.labels for answer in self._answers(source)])
+        described = describe(self._described(source), labels, self.n_clusters_)
+        return replace(described, names=getattr(self, "cluster_names_", described.names))
+
+    def rename(self, cluster: int, name: str) -> Self:
+        """Give a cluster another name, in this model and in all that is made from it."""
+        names = list(getattr(self, "cluster_names_", self._numbered_names()))
+        if not is_whole(cluster) or not 0 <= cluster < len(names):
+            raise ValueError(
+                f"There is no cluster {cluster!r}; the clusters are 0 to {len(names) - 1}."
+            )
+        name = " ".join(str(name).split())
+        if not name or len(name) > MOST_LETTERS or not name.isprintable():
+            raise ValueError(
+                f"A name has 1 to {MOST_LETTERS} letters in one line, got {name!r:.100}."
+            )
+        if name in names[:cluster] + names[cluster + 1 :]:
+            raise ValueError(f"Cluster {names.index(name)} is named {name!r} already.")
+        names[cluster] = name
+        self.cluster_names_: tuple[str, ...] = tuple(names)
+        return self
+
+    def _numbered_names(self) -> tuple[str, ...]:
+        return tuple(f"cluster {cluster}" for cluster in range(self.n_clusters_))
+
+    def _name_clusters(self, source: RowSource) -> None:
+        """Names in words, where the columns have names."""
+        if getattr(self, "coding_", None) is None and not hasattr(self, "feature_names_in_"):
+            return
+        rows = evenly(source.shape[0], MOST_NAMED_FROM)
+        columns = self._described(SelectedRows(source, rows))
+        if nameable(columns):
+            self.cluster_names_ = cluster_names(columns, self.labels_[rows], self.n_clusters_)
+
+    def _described(self, source: RowSource) -> list[Described]:
+        """The columns of rows, with the values that people know."""
+        numbered = [f"column {place + 1}" for place in range(source.shape[1])]
+        names = getattr(self, "feature_names_in_", numbered)
+        coding: Coding | None = getattr(self, "coding_", None)  # older models were fitted on arrays
+        return described_columns(source.read(slice(0, source.shape[0])), coding, names)
 
     @property
     def n_wanted(self) -> Any:
@@ -297,6 +354,9 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         wanted = self.n_wanted if is_whole(self.n_wanted) else 1
         if not len(used) or max(used[-1] + 1, wanted, getattr(self, "n_clusters_", 1)) > most:
             raise ValueError(f"labels_ must have 1 to {most:,} clusters")
+        names = getattr(self, "cluster_names_", None)
+        if names is not None and (len(names) < used[-1] + 1 or len(set(names)) < len(names)):
+            raise ValueError("cluster_names_ must have a name for each cluster, each once")
         if self.n_features_in_ > MOST_FEATURES:
             raise ValueError(f"n_features_in_ must be at most {MOST_FEATURES:,}")
         if hasattr(self, "count_"):

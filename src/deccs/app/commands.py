@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import platform
 import shlex
@@ -20,7 +19,7 @@ from rich.table import Table as Grid
 from deccs.answer import Answer
 from deccs.app import run_folder
 from deccs.app.comparison import compare_runs
-from deccs.app.labels_file import LabelsFile
+from deccs.app.labels_file import LabelsFormat, LabelsWriter
 from deccs.app.methods import estimator_for, methods
 from deccs.app.output import (
     INTERRUPTED,
@@ -28,6 +27,7 @@ from deccs.app.output import (
     Output,
     give_up,
     in_words,
+    printable,
     prints_to_stderr,
     warnings_as_notes,
 )
@@ -37,6 +37,7 @@ from deccs.app.request import (
     FitRequest,
     InfoRequest,
     PredictRequest,
+    RenameRequest,
     ReportRequest,
 )
 from deccs.app.run_error import RunError
@@ -45,7 +46,9 @@ from deccs.app.run_reading import load_model, read_summary, training_table
 from deccs.app.summary import is_of_same_fit, summarize, summary_text
 from deccs.base import Clusterer
 from deccs.clock import Clock
+from deccs.data.kinds import ColumnKind, short
 from deccs.data.tables import Table, read_like, read_table
+from deccs.data.tables.databases import without_password
 from deccs.data.tables.raw import listed
 from deccs.data.tables.readers import READERS
 from deccs.datasets.sources import SOURCES
@@ -58,7 +61,8 @@ from deccs.network.device import pick_device
 from deccs.storage import CheckpointError, FolderCheckpoint, InUseError
 from deccs.storage.atomic import replacing
 
-EXTRAS = ("pyarrow", "PIL", "matplotlib", "pymetis", "mtkahypar")
+MOST_KINDS_SHOWN = 60  # columns
+EXTRAS = ("fastexcel", "connectorx", "h5py", "pyarrow", "PIL", "matplotlib", "pymetis", "mtkahypar")
 
 
 def fit(request: FitRequest, output: Output) -> None:
@@ -70,10 +74,13 @@ def fit(request: FitRequest, output: Output) -> None:
     table = read_table(
         request.file,
         columns=request.columns,
+        exclude=request.exclude,
+        kinds={name: str(kind) for name, kind in request.kind.items()},
         id_column=request.id,
         missing=request.missing,
         encoding=request.encoding,
         header=request.header,
+        query=request.query,
     )
     clock.lap("read")
     describe_table(output, request.file, table)
@@ -114,7 +121,7 @@ def fit_into(
     """Fit the model, and write all results to a folder that nobody else writes to."""
     checkpoint = FolderCheckpoint(out / run_folder.CHECKPOINT)
     try:
-        with RunWriter(out, table, raw_ids=request.raw_ids) as writer:
+        with RunWriter(out, table, LabelsFormat.of(request)) as writer:
             train(model, table, writer, checkpoint, output, overwrite=request.overwrite)
             clock.lap("fit")
             summary = summarize(request, table, model, writer.answer(), clock.laps)
@@ -174,12 +181,12 @@ def train(
         if can_resume:
             model.set_params(checkpoint=checkpoint)
         try:
-            model.fit(table.X)
+            model.fit(table.rows)
         except CheckpointError as error:
             if not overwrite:
                 raise RunError(f"{error} Or add --overwrite to remove it.") from error
             checkpoint.discard()
-            model.fit(table.X)
+            model.fit(table.rows)
         except InUseError:  # the states are those of somebody else
             raise
         except ValueError:
@@ -199,22 +206,48 @@ def what_is_kept(checkpoint: FolderCheckpoint) -> str:
     return "There was no progress to keep, and nothing was written."
 
 
-def describe_table(output: Output, file: Path, table: Table) -> None:
-    """Say what is clustered, and what is left out and why."""
-    output.note(f"{file}: {len(table.kept):,} rows, {len(table.feature_names)} columns to cluster.")
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in table.left_out.items():
-        by_reason.setdefault(reason, []).append(name)
-    for reason, names in by_reason.items():
-        is_id = reason.startswith(("named like an id", "counts"))
-        hint = " (--id keeps it in labels.csv)" if is_id else ""
-        output.note(f"Left out: {listed(names)}: {reason}{hint}.")
+def describe_table(output: Output, file: str, table: Table) -> None:
+    """Say what is clustered, of what kind each column is, and what is left out and why."""
+    place = without_password(file)
+    output.note(
+        f"{place}: {len(table.kept):,} rows, {len(table.feature_names)} columns to cluster."
+    )
+    of_several_kinds = any(kind.kind != "number" or kind.n_missing for kind in table.kinds)
+    if of_several_kinds and len(table.kinds) <= MOST_KINDS_SHOWN:
+        output.table(kinds_table(table.kinds))
+        if any(kind.kind == "id" and kind.name != table.id_column for kind in table.kinds):
+            output.note(
+                "--id COLUMN keeps a column of ids beside the labels; --kind COLUMN=KIND changes a kind."
+            )
+    else:
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in table.left_out.items():
+            by_reason.setdefault(reason, []).append(name)
+        for reason, names in by_reason.items():
+            is_id = reason.startswith(("named like an id", "counts"))
+            hint = " (--id keeps it beside the labels)" if is_id else ""
+            output.note(f"Left out: {listed(names)}: {reason}{hint}.")
     for note in table.notes:
         output.note(note)
 
 
-def title_of(file: Path) -> str:
-    return f"Clusters of {file.name}"
+def kinds_table(kinds: Sequence[ColumnKind]) -> Grid:
+    """What each column is, as a table for the terminal."""
+    rows = [
+        [
+            printable(short(kind.name, 40)),
+            kind.kind if kind.is_used else f"{kind.kind}, left out",
+            printable(kind.values),
+            f"{kind.n_missing:,}" if kind.n_missing else "",
+            printable(kind.why),
+        ]
+        for kind in kinds
+    ]
+    return grid(["column", "kind", "values", ">missing", "why"], rows)
+
+
+def title_of(file: str) -> str:
+    return f"Clusters of {without_password(file).rpartition('/')[2]}"
 
 
 def predict(request: PredictRequest, output: Output) -> None:
@@ -222,26 +255,30 @@ def predict(request: PredictRequest, output: Output) -> None:
     if out is not None and out.exists() and not request.overwrite:
         raise RunError(f"{out} exists. Give another file with --out, or add --overwrite.")
     model, preprocessing = load_model(request.run)
+    labels_format = LabelsFormat.for_file(out, request)
     table = read_like(
         request.file,
         preprocessing,
+        getattr(model, "coding_", None),
         missing=request.missing,
         encoding=request.encoding,
         header=request.header,
+        query=request.query,
     )
     for note in table.notes:
         output.note(note)
-    answers: Iterable[Answer] = model.answers(table.X) if table.kept.any() else ()
-    if out is None:
-        print_labels(LabelsFile(sys.stdout, table, raw_ids=request.raw_ids), answers, output)
-        return
-    with replacing(out) as file:
-        text = codecs.getwriter("utf-8")(file)
-        write_labels(LabelsFile(text, table, raw_ids=request.raw_ids), answers)
+    names = getattr(model, "cluster_names_", None)
+    with warnings_as_notes(output):
+        answers: Iterable[Answer] = model.answers(table.rows) if table.kept.any() else ()
+        if out is None:
+            print_labels(labels_format.opened(sys.stdout, table, names), answers, output)
+            return
+        with replacing(out) as file:
+            write_labels(labels_format.opened(file, table, names), answers)
     output.note(f"Wrote {table.kept.sum():,} labels to {out}.")
 
 
-def print_labels(file: LabelsFile, answers: Iterable[Answer], output: Output) -> None:
+def print_labels(file: LabelsWriter, answers: Iterable[Answer], output: Output) -> None:
     try:
         write_labels(file, answers)
         sys.stdout.flush()
@@ -251,7 +288,7 @@ def print_labels(file: LabelsFile, answers: Iterable[Answer], output: Output) ->
         raise output.failure(message, UNEXPECTED) from error
 
 
-def write_labels(file: LabelsFile, answers: Iterable[Answer]) -> None:
+def write_labels(file: LabelsWriter, answers: Iterable[Answer]) -> None:
     for answer in answers:
         file.write(answer)
     file.finish()
@@ -259,11 +296,24 @@ def write_labels(file: LabelsFile, answers: Iterable[Answer]) -> None:
 
 def report(request: ReportRequest, output: Output) -> None:
     model, preprocessing = load_model(request.run)
-    table = training_table(request.run, request.data, preprocessing)
+    table = training_table(request.run, request.data, preprocessing, model, request.query)
     path = request.out or request.run / run_folder.REPORT
-    data = request.data or Path(read_summary(request.run)["data"]["file"])
+    data = request.data or str(read_summary(request.run)["data"]["file"])
     write_run_report(model, table, path, title_of(data))
     output.note(f"Wrote the report to {path}.")
+
+
+def rename(request: RenameRequest, output: Output) -> None:
+    out = request.run
+    with run_folder.in_use(out):
+        run_folder.settle(out)
+        model, preprocessing = load_model(out)
+        model.rename(request.cluster, request.name)
+        run_folder.write_names(out, model, preprocessing)
+    output.note(
+        f"Cluster {request.cluster} is {request.name!r} now, in the model, {run_folder.SUMMARY} and "
+        f"the labels; `deccs report {shlex.quote(str(out))}` writes the report again."
+    )
 
 
 def compare(request: CompareRequest, output: Output) -> None:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from io import TextIOBase
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, BinaryIO, Protocol, TextIO
+
+import numpy as np
 
 from deccs.answer import Answer
 from deccs.app.run_error import RunError
 from deccs.data.tables import Table
+from deccs.storage.atomic import replacing
+
+LABELS_NAMES = ("labels.csv", "labels.parquet", "labels.xlsx")
+MOST_EXCEL_ROWS = 2**20 - 1
 
 # What a spreadsheet takes for a formula, perhaps after apostrophes of ours or others.
 FORMULA = re.compile(r"'*[=+\-@\t\r\n]", re.DOTALL)
@@ -43,6 +52,53 @@ def with_formula(name: str) -> str:
     return name[1:] if name.startswith("'") and FORMULA.match(name) else name
 
 
+class LabelsWriter(Protocol):
+    """Writes labels block by block, in the order of the rows."""
+
+    def write(self, answer: Answer) -> None:
+        """The labels of the next rows."""
+
+    def finish(self) -> None:
+        """What comes after the last label."""
+
+
+@dataclass(frozen=True)
+class LabelsFormat:
+    """How labels are written."""
+
+    kind: str = "csv"  # or "parquet", "xlsx"
+    with_columns: bool = False
+    raw_ids: bool = False
+
+    @classmethod
+    def of(cls, request: Any) -> LabelsFormat:
+        return cls(request.labels, request.with_columns, request.raw_ids)
+
+    @classmethod
+    def for_file(cls, path: Path | None, request: Any) -> LabelsFormat:
+        """The format that the name of a file asks for; CSV for stdout."""
+        kind = "csv" if path is None else path.suffix.lower().removeprefix(".")
+        if kind in ("parquet", "xlsx"):
+            return cls(kind, request.with_columns, request.raw_ids)
+        return cls("csv", request.with_columns, request.raw_ids)
+
+    @property
+    def name(self) -> str:
+        return f"labels.{self.kind}"
+
+    def opened(self, file: Any, table: Table, names: Sequence[str] | None) -> LabelsWriter:
+        """What writes to a file that is open; stdout takes text, other files bytes."""
+        if self.kind == "csv" and not self.with_columns:
+            text = file if isinstance(file, TextIOBase) else codecs.getwriter("utf-8")(file)
+            return LabelsFile(text, table, raw_ids=self.raw_ids, names=names)
+        if self.kind == "xlsx" and len(table.kept) > MOST_EXCEL_ROWS:
+            raise RunError(
+                f"A spreadsheet has at most {MOST_EXCEL_ROWS:,} rows below its header, and there are "
+                f"{len(table.kept):,}. Write Parquet or CSV."
+            )
+        return LabelsTable(getattr(file, "buffer", file), table, self, names)
+
+
 class LabelsFile:
     """A CSV file with a line per row of a table, in its order, written block by block.
 
@@ -50,37 +106,45 @@ class LabelsFile:
     take for a formula get an apostrophe, unless they are wanted as they are (``raw_ids``).
     """
 
-    def __init__(self, out: TextFile, table: Table, *, raw_ids: bool = False) -> None:
+    def __init__(
+        self,
+        out: TextFile,
+        table: Table,
+        *,
+        raw_ids: bool = False,
+        names: Sequence[str] | None = None,
+    ) -> None:
         self.writer = csv.writer(out, lineterminator="\n")
         self.quoting_writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
         self.key = "row" if table.ids.dtype.kind == "i" else "id"
         plain = raw_ids or self.key == "row"
-        names = table.ids if plain else map(without_formula, table.ids)
-        self.rows = zip(names, table.kept, strict=True)
+        ids = table.ids if plain else map(without_formula, table.ids)
+        self.rows = zip(ids, table.kept, strict=True)
+        self.names = names  # of the clusters
         self.fields: list[str] = []
 
     def write(self, answer: Answer) -> None:
         """The labels of the next rows, and their confidence if the method has one."""
-        self._begin(["label"] if answer.confidence is None else ["label", "confidence"])
-        columns: list[Any] = [answer.labels.tolist()]
+        columns = label_columns(answer, self.names)
+        self._begin(list(columns))
         if answer.confidence is not None:
-            columns.append([f"{value:.4f}" for value in answer.confidence])
-        for values in zip(*columns, strict=True):
-            for name, kept in self.rows:
-                self._write_row(name, values if kept else self._empty)
+            columns["confidence"] = [f"{value:.4f}" for value in answer.confidence]
+        for values in zip(*columns.values(), strict=True):
+            for row_id, kept in self.rows:
+                self._write_row(row_id, values if kept else self._empty)
                 if kept:
                     break
 
     def finish(self) -> None:
         """The dropped rows after the last label."""
-        self._begin(["label", "confidence"])
-        for name, _ in self.rows:
-            self._write_row(name, self._empty)
+        self._begin(["label", *(["name"] if self.names else []), "confidence"])
+        for row_id, _ in self.rows:
+            self._write_row(row_id, self._empty)
 
-    def _write_row(self, name: Any, values: Iterable[Any]) -> None:
+    def _write_row(self, row_id: Any, values: Iterable[Any]) -> None:
         # Python before 3.13 does not quote a carriage return, which ends a line when it is read.
-        writer = self.quoting_writer if "\r" in str(name) else self.writer
-        writer.writerow([name, *values])
+        writer = self.quoting_writer if "\r" in str(row_id) else self.writer
+        writer.writerow([row_id, *values])
 
     def _begin(self, fields: list[str]) -> None:
         if not self.fields:
@@ -90,6 +154,131 @@ class LabelsFile:
     @property
     def _empty(self) -> list[str]:
         return [""] * len(self.fields)
+
+
+def label_columns(answer: Answer, names: Sequence[str] | None) -> dict[str, list[Any]]:
+    """Labels, names of their clusters and confidence, what there is of them."""
+    columns: dict[str, list[Any]] = {"label": answer.labels.tolist()}
+    if names:
+        columns["name"] = [names[label] if label >= 0 else "" for label in columns["label"]]
+    if answer.confidence is not None:
+        columns["confidence"] = answer.confidence.tolist()
+    return columns
+
+
+class LabelsTable:
+    """Labels as CSV, Parquet or Excel, with the columns of the file beside them if that is wanted."""
+
+    def __init__(
+        self, out: BinaryIO, table: Table, form: LabelsFormat, names: Sequence[str] | None
+    ) -> None:
+        self.out, self.table, self.form, self.names = out, table, form, names
+        self.columns: dict[str, list[Any]] = {}
+
+    def write(self, answer: Answer) -> None:
+        """Kept until all are there: these formats are not written row by row."""
+        for name, values in label_columns(answer, self.names).items():
+            self.columns.setdefault(name, []).extend(values)
+
+    def finish(self) -> None:
+        """Write the file."""
+        import polars as pl
+
+        kept = self.table.kept
+        places = np.full(len(kept), -1)
+        places[kept] = np.arange(kept.sum())
+        index = pl.Series(places).set(pl.Series(~kept), None)
+        named = self._columns_of_file()
+        key = "row" if self.table.ids.dtype.kind == "i" else "id"
+        labels = {} if key == self.table.id_column and named else {key: self._ids(key)}
+        for name, values in (self.columns or {"label": []}).items():
+            some = pl.Series(name, values, dtype=None if values else pl.Int64)
+            if name == "confidence":
+                some = some.round(4)
+            labels[name] = some.gather(index) if len(some) else pl.Series(name, [None] * len(kept))
+        taken = set(named or ())
+        frame = pl.DataFrame(
+            [
+                values.alias(f"{name} (deccs)" if name in taken else name)
+                for name, values in labels.items()
+            ]
+        )
+        if self.form.kind == "xlsx":
+            whole = (
+                frame if named is None else pl.concat([frame, named.collect()], how="horizontal")
+            )
+            whole.write_excel(self.out, autofit=True)
+            return
+        lazy = frame.lazy()
+        if named is not None:
+            lazy = pl.concat([lazy, named], how="horizontal")
+        if self.form.kind == "parquet":
+            lazy.sink_parquet(self.out)
+        else:
+            lazy.sink_csv(self.out)
+
+    def _ids(self, key: str) -> Any:
+        import polars as pl
+
+        ids = self.table.ids.tolist()
+        if key == "id" and not self.form.raw_ids and self.form.kind == "csv":
+            ids = [without_formula(name) for name in ids]
+        return pl.Series(key, ids)
+
+    def _columns_of_file(self) -> Any:
+        """The columns of the file, lazily; None if they are not wanted."""
+        import polars as pl
+
+        if not self.form.with_columns:
+            return None
+        frame = self.table.frame
+        if frame is None:
+            raise RunError(
+                "--with-columns writes the columns of a table beside the labels, and arrays and images have "
+                "none. Leave it out."
+            )
+        schema = frame.collect_schema()
+        if self.form.kind == "parquet" or self.form.raw_ids:
+            return frame
+        texts = [name for name, dtype in schema.items() if dtype == pl.String]
+        return frame.with_columns(safe_text(name) for name in texts)
+
+
+def safe_text(name: str) -> Any:
+    """A column whose cells a spreadsheet takes for text, as :func:`without_formula` does it."""
+    import polars as pl
+
+    cell = pl.col(name)
+    is_formula = cell.str.contains(r"^'*[=+\-@\t\r\n]") & ~cell.str.contains(
+        f"^(?:{NUMBER.pattern})$"
+    )
+    return pl.when(is_formula).then("'" + cell).otherwise(cell).alias(name)
+
+
+def rename_in_labels(path: Path, names: Sequence[str]) -> None:
+    """Write the names of clusters into a file of labels that has them."""
+    import polars as pl
+
+    if path.suffix == ".parquet":
+        frame = pl.read_parquet(path)
+        if "name" in frame.columns and "label" in frame.columns:
+            by_label = dict(enumerate(names))
+            renamed = frame["label"].replace_strict(by_label, default="", return_dtype=pl.String)
+            with replacing(path) as file:
+                frame.with_columns(renamed.alias("name")).write_parquet(file)
+        return
+    if path.suffix != ".csv":
+        return
+    with path.open(encoding="utf-8", newline="") as old, replacing(path) as file:
+        reader = csv.reader(short_lines(old, path))
+        out = csv.writer(codecs.getwriter("utf-8")(file), lineterminator="\n")
+        header = next(reader, [])
+        out.writerow(header)
+        label, name = (header.index(word) if word in header else -1 for word in ("label", "name"))
+        for row in reader:
+            if name >= 0 and label >= 0 and row[label] not in ("", "-1"):
+                row[name] = names[int(row[label])]
+            out.writerow(row)
 
 
 def read_labels(path: Path, *, raw_ids: bool) -> tuple[str, dict[str, int]]:

@@ -104,6 +104,11 @@ class Output:
             message = printable(message)
             self.stderr.print(message, markup=False, highlight=False, soft_wrap=True)
 
+    def table(self, text: Any) -> None:
+        """Print a table of messages, unless the command is quiet."""
+        if not self.quiet:
+            self.stderr.print(text, markup=False, highlight=False)
+
     def result(self, document: Mapping[str, Any], text: Any) -> None:
         """Print a result: the document as JSON if that was asked for, else the text."""
         if self.as_json:

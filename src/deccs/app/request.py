@@ -158,7 +158,7 @@ def setting_in(text: str) -> tuple[str, Any]:
     """
     name, equals, value = (part.strip() for part in text.partition("="))
     if not (name and equals):
-        raise RequestError(f"--set needs NAME=VALUE, such as rounds.n_rounds=5, got {text!r}.")
+        raise RequestError(f"NAME=VALUE is needed, such as rounds.n_rounds=5, got {text!r}.")
     if value.lower() == "none":
         return name, None
     try:
@@ -271,10 +271,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 FILE = Argument(
-    "CSV, TSV, Parquet, Feather, .npy, .npz (array X), or a folder of images of one size. "
-    "`deccs info` lists all endings.",
+    "CSV, Excel, JSON lines, Parquet, Feather, .npy, .npz (array X), .h5ad, a folder of images, or the "
+    "address of a database such as sqlite:///shop.db. `deccs info` lists all endings.",
     "FILE",
 )
+QUERY = Option("What to ask a database.", metavar="SQL", in_config=True, default="its only table")
+WITH_COLUMNS = Option("Write the columns of the file beside the labels.")
 RUN = Argument("Folder that `deccs fit` has written.", "DIR")
 AS_JSON = Option("Print one JSON object on stdout.", ("--json",), in_config=False)
 QUIET = Option("Print errors only.", ("--quiet", "-q"), in_config=False)
@@ -294,7 +296,7 @@ class FitRequest(Request, command="fit"):
     Interrupted with Ctrl-C or killed, the same command resumes where it stopped.
     """
 
-    file: Annotated[Path, FILE]
+    file: Annotated[str, FILE]
     method: Annotated[
         str,
         Option(
@@ -331,28 +333,40 @@ class FitRequest(Request, command="fit"):
         ),
     ] = None
     columns: Annotated[
-        tuple[str, ...] | None, Option("Columns to cluster: a,b,c.", default="all numeric ones")
+        tuple[str, ...] | None,
+        Option("Columns to cluster: a,b,c.", default="all that can be"),
     ] = None
+    exclude: Annotated[tuple[str, ...], Option("Columns that take no part: a,b,c.")] = ()
+    kind: Annotated[
+        Mapping[str, Any],
+        Option(
+            "What a column is, if its data do not tell: number, category, ordered, yes/no, date, text, or "
+            "id to leave it out. May be repeated.",
+            ("--kind",),
+            metavar="COLUMN=KIND",
+        ),
+    ] = field(default_factory=dict)
     id: Annotated[
         str | None, Option("Column that names the rows.", metavar="COLUMN", default="row numbers")
     ] = None
     scale: Annotated[
         str | None,
         Option(
-            "How to scale: auto, global (one scale for all columns, for pixels), columns, rows (to one "
-            "length, for words) or none.",
+            "How to scale: auto, global (one scale for all columns, for pixels), columns, robust (columns, long "
+            "tails drawn in), rows (to one length, for words) or none.",
             default="auto",
-            choices=("auto", "global", "columns", "rows", "none"),
+            choices=("auto", "global", "columns", "robust", "rows", "none"),
             sets="scale",
         ),
     ] = None
     missing: Annotated[
         str,
         Option(
-            "Missing values: error, drop (such rows get no label) or mean.",
-            choices=("error", "drop", "mean"),
+            "Missing values: auto (the method deals with them), error, drop (such rows get no label) or mean.",
+            choices=("auto", "error", "drop", "mean"),
         ),
-    ] = "error"
+    ] = "auto"
+    query: Annotated[str | None, QUERY] = None
     rounds: Annotated[
         int | None, Option("Most rounds after round 0.", default="10", sets="rounds__n_rounds")
     ] = None
@@ -375,11 +389,19 @@ class FitRequest(Request, command="fit"):
             in_config=False,
         ),
     ] = None
-    encoding: Annotated[str, Option("Of CSV and TSV.")] = "utf-8"
+    encoding: Annotated[str, Option("Of text files.")] = "utf-8"
     header: Annotated[
         bool | None,
-        Option("Whether CSV and TSV begin with column names.", HEADER, default="detected"),
+        Option("Whether the file begins with column names.", HEADER, default="detected"),
     ] = None
+    labels: Annotated[
+        str,
+        Option(
+            "Format of the file of labels: csv, parquet or xlsx.",
+            choices=("csv", "parquet", "xlsx"),
+        ),
+    ] = "csv"
+    with_columns: Annotated[bool, WITH_COLUMNS] = False
     raw_ids: Annotated[bool, RAW_IDS] = False
     overwrite: Annotated[bool, OVERWRITE] = False
     as_json: Annotated[bool, AS_JSON] = False
@@ -388,7 +410,17 @@ class FitRequest(Request, command="fit"):
     @property
     def folder(self) -> Path:
         """Where the results go."""
-        return self.out or Path(f"{self.file.resolve().stem}-run")
+        return self.out or Path(f"{stem_of(self.file)}-run")
+
+
+def stem_of(file: str) -> str:
+    """The name of a file or a database without folders and endings.
+
+    >>> stem_of("data/pens.csv.gz"), stem_of("sqlite:///shop.db")
+    ('pens', 'shop')
+    """
+    name = Path(file.partition("?")[0]).resolve().name if "://" not in file else file
+    return name.rpartition("/")[2].partition(".")[0] or "data"
 
 
 AS_IN_FIT = "as in the fit"
@@ -399,18 +431,24 @@ class PredictRequest(Request, command="predict"):
     """Label another file with the model of a run. Its columns are found by name."""
 
     run: Annotated[Path, RUN]
-    file: Annotated[Path, FILE]
+    file: Annotated[str, FILE]
     out: Annotated[
-        Path | None, Option("CSV file for the labels.", OUT, metavar="FILE", default="stdout")
+        Path | None,
+        Option(
+            "File for the labels; .csv, .parquet or .xlsx.", OUT, metavar="FILE", default="stdout"
+        ),
     ] = None
     missing: Annotated[
-        str | None, Option("Missing values: error, drop or mean (of the fit).", default=AS_IN_FIT)
+        str | None,
+        Option("Missing values: auto, error, drop or mean (of the fit).", default=AS_IN_FIT),
     ] = None
-    encoding: Annotated[str | None, Option("Of CSV and TSV.", default=AS_IN_FIT)] = None
+    query: Annotated[str | None, QUERY] = None
+    encoding: Annotated[str | None, Option("Of text files.", default=AS_IN_FIT)] = None
     header: Annotated[
         bool | None,
-        Option("Whether CSV and TSV begin with column names.", HEADER, default=AS_IN_FIT),
+        Option("Whether the file begins with column names.", HEADER, default=AS_IN_FIT),
     ] = None
+    with_columns: Annotated[bool, WITH_COLUMNS] = False
     raw_ids: Annotated[bool, RAW_IDS] = False
     overwrite: Annotated[bool, OVERWRITE] = False
     quiet: Annotated[bool, QUIET] = False
@@ -425,9 +463,22 @@ class ReportRequest(Request, command="report"):
         Path | None, Option("HTML file.", OUT, metavar="FILE", default="report.html in DIR")
     ] = None
     data: Annotated[
-        Path | None,
+        str | None,
         Option("The data of the fit.", metavar="FILE", default="where it was during the fit"),
     ] = None
+    query: Annotated[
+        str | None, Option("What to ask a database.", metavar="SQL", default=AS_IN_FIT)
+    ] = None
+    quiet: Annotated[bool, QUIET] = False
+
+
+@dataclass(frozen=True)
+class RenameRequest(Request, command="rename"):
+    """Give a cluster of a run another name: in its model, labels, summary and report."""
+
+    run: Annotated[Path, RUN]
+    cluster: Annotated[int, Argument("Number of the cluster.", "CLUSTER")]
+    name: Annotated[str, Argument("Its new name.", "NAME")]
     quiet: Annotated[bool, QUIET] = False
 
 

@@ -8,7 +8,6 @@ process that was killed.
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 import shutil
@@ -24,10 +23,11 @@ import numpy as np
 
 from deccs import storage
 from deccs.answer import Answer
-from deccs.app.labels_file import LabelsFile
+from deccs.app.labels_file import LABELS_NAMES, LabelsFormat, rename_in_labels
 from deccs.app.run_error import RunError
 from deccs.base import Clusterer
 from deccs.data.tables import Table
+from deccs.describing.description import describe, numbered
 from deccs.events import Callback
 from deccs.json_values import finite
 from deccs.report import write_report
@@ -36,9 +36,10 @@ from deccs.storage.locks import NAME as LOCK
 from deccs.storage.locks import FolderLock
 
 LABELS, EMBEDDING, SUMMARY = "labels.csv", "embedding.npy", "summary.json"
+CLUSTERS = "clusters.txt"  # what makes each cluster different, for people
 MODEL, REPORT, ROUNDS, CHECKPOINT = "model", "report.html", "rounds.jsonl", "checkpoint"
 # The summary is moved in last: a folder that has one is complete.
-RESULTS = (REPORT, LABELS, EMBEDDING, MODEL, SUMMARY)
+RESULTS = (REPORT, *LABELS_NAMES, CLUSTERS, EMBEDDING, MODEL, SUMMARY)
 PART, COMPLETE, MOVING = ".part-", ".results-complete", ".results-moving"
 NEW_ROUNDS = ".rounds.jsonl"  # while the results of an earlier fit are still there
 MOST_LOG = 2**30  # bytes of rounds.jsonl that are read again
@@ -136,8 +137,10 @@ class RunWriter(Callback):
     folder holds all results of one fit or none.
     """
 
-    def __init__(self, folder: Path, table: Table, *, raw_ids: bool = False) -> None:
-        self.folder, self.table, self.raw_ids = folder, table, raw_ids
+    def __init__(self, folder: Path, table: Table, labels: LabelsFormat | None = None) -> None:
+        self.folder, self.table = folder, table
+        self.format = labels or LabelsFormat()
+        self.model: Any = None
         self.stage = folder  # a hidden folder from the first answer on
         self.is_finished = False
         self.blocks: list[Answer] = []  # without the embedding, which can be large
@@ -158,11 +161,18 @@ class RunWriter(Callback):
         has_results = (self.folder / SUMMARY).exists() and not self.is_finished
         return self.folder / (NEW_ROUNDS if has_results else ROUNDS)
 
+    def on_fit_end(self, estimator: Any) -> None:
+        """Labels are written now that the clusters have names."""
+        self.labels = self.format.opened(
+            self.labels_file, self.table, getattr(estimator, "cluster_names_", None)
+        )
+        for block in self.blocks:
+            self.labels.write(block)
+
     def on_answer(self, answer: Answer) -> None:
         if not self.blocks:
             self._open(answer)
         self.embedding.write(np.ascontiguousarray(answer.Z, dtype="<f4").tobytes())
-        self.labels.write(answer)
         nothing = np.empty((len(answer), 0))
         self.blocks.append(replace(answer, Z=nothing, probabilities=None))
 
@@ -178,6 +188,9 @@ class RunWriter(Callback):
         self.labels.finish()
         self._files.close()
         storage.save(model, self.stage / MODEL, preprocessing=self.table.preprocessing())
+        text = description_text(model, self.table, self.answer().labels)
+        if text:
+            write_text(self.stage / CLUSTERS, text)
         rounds = read_log(self.log)
         if rounds:
             write_text(self.stage / ROUNDS, rounds.decode())
@@ -195,9 +208,7 @@ class RunWriter(Callback):
         self.embedding = self._files.enter_context(replacing(self.stage / EMBEDDING))
         shape = int(self.table.kept.sum()), answer.Z.shape[1]
         write_npy_header(self.embedding, shape)
-        labels = self._files.enter_context(replacing(self.stage / LABELS))
-        out = codecs.getwriter("utf-8")(labels)
-        self.labels = LabelsFile(out, self.table, raw_ids=self.raw_ids)
+        self.labels_file = self._files.enter_context(replacing(self.stage / self.format.name))
 
 
 def write_npy_header(out: BinaryIO, shape: tuple[int, int]) -> None:
@@ -282,12 +293,41 @@ def write_run_report(
     kept = table.kept
     write_report(
         model,
-        table.X,
+        table.rows,
         path,
         answer=answer,
         feature_names=table.feature_names,
         ids=table.ids[kept],
-        columns={name: column[kept] for name, column in table.others.items()},
+        columns={name: column[kept] for name, column in table.others().items()},
         image_shape=table.image_shape,
         title=title,
     )
+
+
+def description_text(model: Clusterer, table: Table, labels: np.ndarray) -> str:
+    """What makes each cluster different, as plain text; "" where the columns have no names."""
+    if not hasattr(model, "cluster_names_") or table.is_large:
+        return ""
+    said = describe(model._described(table.rows), labels, model.n_clusters_)
+    return str(replace(said, names=model.cluster_names_))
+
+
+def write_names(folder: Path, model: Clusterer, preprocessing: Mapping[str, Any]) -> None:
+    """Write the names of a model's clusters to all files of its run that have them."""
+    summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    names = model.cluster_names_
+    old = [cluster.get("name", "") for cluster in summary["clusters"]]
+    for cluster, name in zip(summary["clusters"], names, strict=False):
+        cluster["name"] = name
+    for path in (folder / name for name in LABELS_NAMES):
+        if path.is_file():
+            rename_in_labels(path, names)
+    if (folder / CLUSTERS).is_file():
+        text = (folder / CLUSTERS).read_text(encoding="utf-8")
+        for cluster, (before, after) in enumerate(zip(old, names, strict=False)):
+            text = text.replace(
+                f"{numbered(cluster, before)}: ", f"{numbered(cluster, after)}: ", 1
+            )
+        write_text(folder / CLUSTERS, text)
+    storage.save(model, folder / MODEL, preprocessing=preprocessing)
+    write_text(folder / SUMMARY, json.dumps(finite(summary), indent=2, allow_nan=False) + "\n")

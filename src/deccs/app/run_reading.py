@@ -16,9 +16,10 @@ from deccs.app.run_error import RunError
 from deccs.app.run_folder import MODEL, SUMMARY, holds_complete_results
 from deccs.base import Clusterer
 from deccs.data.tables import Table, read_like
+from deccs.data.tables.databases import without_password
 
 MOST_SUMMARY = 2**24  # bytes, as of model.json: the names of a million columns fit in
-MISSING = ("error", "drop", "mean")
+MISSING = ("auto", "error", "drop", "mean")
 
 
 def check_settled(folder: Path) -> None:
@@ -138,15 +139,20 @@ def load_model(folder: Path) -> tuple[Clusterer, dict[str, Any]]:
             f"{path} does not say which columns it needs: it was not saved by `deccs fit`. Load it "
             f"in Python with {type(model).__name__}.load."
         )
-    check_preprocessing(path, preprocessing, model.n_features_in_)
+    check_preprocessing(path, preprocessing, model)
     return model, preprocessing
 
 
-def check_preprocessing(path: Path, preprocessing: Mapping[str, Any], n_features: int) -> None:
+def check_preprocessing(path: Path, preprocessing: Mapping[str, Any], model: Clusterer) -> None:
     """Raise a RunError where a model and how its data was read do not fit each other."""
     check_fields(path, preprocessing, PREPROCESSING_FIELDS, "preprocessing.")
     names, means = preprocessing["feature_names"], preprocessing.get("means")
     shape = preprocessing.get("image_shape")
+    n_features = model.n_features_in_
+    if means:
+        if len(means) != model._n_cells:
+            raise RunError(f"{path}: preprocessing.means is for {len(means)} numbers of a row.")
+        means = None
     sizes = {"feature_names": len(names), "means": len(means or names)}
     sizes["image_shape"] = math.prod(shape) if shape else n_features
     for name, size in sizes.items():
@@ -158,10 +164,22 @@ def check_preprocessing(path: Path, preprocessing: Mapping[str, Any], n_features
         raise RunError(f"{path}: preprocessing.feature_names has a name twice.")
 
 
-def training_table(folder: Path, data: Path | None, preprocessing: Mapping[str, Any]) -> Table:
+def training_table(
+    folder: Path,
+    data: str | None,
+    preprocessing: Mapping[str, Any],
+    model: Clusterer,
+    query: str | None = None,
+) -> Table:
     """The data of the fit, from where it was or where it is now; it must not have changed."""
-    source = read_summary(folder)["data"]
-    path = data or data_path(folder, source["file"])
+    summary = read_summary(folder)
+    source = summary["data"]
+    query = query or (summary.get("options") or {}).get("query")
+    coding = getattr(model, "coding_", None)
+    place = data or source["file"]
+    if "://" in place:
+        return read_like(place, preprocessing, coding, query=query)
+    path = Path(data) if data else data_path(folder, source["file"])
     if not os.path.exists(path):  # Path.exists raises an error for very long names
         raise RunError(
             f"The data of {folder}, {source['file']}, is not at {path}. Say with --data where it is."
@@ -170,12 +188,17 @@ def training_table(folder: Path, data: Path | None, preprocessing: Mapping[str, 
         raise RunError(
             f"{path} has changed since the fit of {folder}. Give the original file with --data."
         )
-    return read_like(path, preprocessing)
+    return read_like(path, preprocessing, coding)
 
 
 def data_path(folder: Path, file: str) -> Path:
     """Where the data is: a summary says it as seen from the run folder; older ones have the whole path."""
     return Path(os.path.normpath(folder.resolve() / file))
+
+
+def place_from(folder: Path, file: str) -> str:
+    """A file as seen from the run folder, or the address of a database without its password."""
+    return without_password(file) if "://" in file else path_from(folder, Path(file))
 
 
 def path_from(folder: Path, file: Path) -> str:

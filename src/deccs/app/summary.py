@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from deccs.answer import Answer
+from deccs.app.labels_file import LABELS_NAMES
 from deccs.app.request import FitRequest
-from deccs.app.run_folder import EMBEDDING, LABELS, MODEL, REPORT, SUMMARY
-from deccs.app.run_reading import file_sha256, path_from
+from deccs.app.run_folder import CLUSTERS, EMBEDDING, MODEL, REPORT, SUMMARY
+from deccs.app.run_reading import file_sha256, place_from
 from deccs.base import Clusterer
 from deccs.counting.records import ClusterStability
 from deccs.counting.trust import signs_for
@@ -23,7 +24,6 @@ from deccs.counting.words import (
     stability_sentence,
     warning_of_one_group,
 )
-from deccs.data.source import source_of
 from deccs.data.tables import Table
 from deccs.data.tables.raw import listed
 from deccs.environment import machine, peak_memory_mb, versions
@@ -68,13 +68,15 @@ def is_of_same_fit(summary: Mapping[str, Any], request: FitRequest, table: Table
     return all(summary.get(name) == value for name, value in facts.items())
 
 
-def data_facts(path: Path, folder: Path, table: Table) -> dict[str, Any]:
+def data_facts(file: str, folder: Path, table: Table) -> dict[str, Any]:
     return {
-        "file": path_from(folder, path),
-        "sha256": file_sha256(path) if path.is_file() else None,
+        "file": place_from(folder, file),
+        "sha256": file_sha256(Path(file)) if Path(file).is_file() else None,
         "rows": len(table.kept),
         "rows_without_label": int((~table.kept).sum()),
         "columns": list(table.feature_names),
+        "kinds": {kind.name: kind.kind for kind in table.kinds if kind.is_used},
+        "missing": {kind.name: kind.n_missing for kind in table.kinds if kind.n_missing},
         "columns_left_out": table.left_out,
         "id_column": table.id_column,
     }
@@ -89,6 +91,8 @@ def cluster_facts(model: Clusterer, answer: Answer) -> dict[str, Any]:
     clusters: list[dict[str, Any]] = [
         {"label": label, "size": int(size)} for label, size in enumerate(sizes)
     ]
+    for cluster, name in zip(clusters, getattr(model, "cluster_names_", ()), strict=False):
+        cluster["name"] = name
     facts: dict[str, Any] = {"clusters": clusters, "noise": int((~in_cluster).sum())}
     if confidence is not None:
         sums = np.bincount(labels[in_cluster], confidence[in_cluster], n_clusters)
@@ -102,7 +106,7 @@ def cluster_facts(model: Clusterer, answer: Answer) -> dict[str, Any]:
 
 def warning_facts(model: Clusterer, table: Table) -> dict[str, Any]:
     """A warning in words where the data looks like one group, whatever the members agree on."""
-    signs = signs_for(model, source_of(table.X))
+    signs = signs_for(model, table.rows)
     return {"warning": warning_of_one_group(signs)} if signs and signs.of_one_group else {}
 
 
@@ -157,11 +161,18 @@ def summary_text(out: Path, summary: Mapping[str, Any]) -> str:
     """The summary as a few lines for the terminal."""
     data = summary["data"]
     sizes = (f"{cluster['label']}: {cluster['size']}" for cluster in summary["clusters"])
+    names = [
+        f"{cluster['label']} {cluster['name']}"
+        for cluster in summary["clusters"]
+        if "name" in cluster
+    ]
     noise = f"; {summary['noise']} rows are noise" if summary["noise"] else ""
     lines = {"warning": summary["warning"]} if "warning" in summary else {}
     if "k" in summary:
         lines["answer"] = summary["k"]["sentence"]
     lines["clusters"] = listed(sizes, most=30) + noise
+    if names:
+        lines["names"] = "; ".join(names[:12]) + (" ..." if len(names) > 12 else "")
     if "stability" in summary:
         lines["stability"] = summary["stability"]["sentence"]
     if summary.get("candidates"):
@@ -184,7 +195,8 @@ def summary_text(out: Path, summary: Mapping[str, Any]) -> str:
         lines["no label"] = f"{data['rows_without_label']} rows with missing values"
     seconds = summary["seconds"]
     lines["seconds"] = f"{seconds['read']:.1f} to read, {seconds['fit']:.1f} to fit"
-    written = (LABELS, EMBEDDING, MODEL, SUMMARY, REPORT)
-    lines["written"] = ", ".join(str(out / name) for name in written)
+    written = (*LABELS_NAMES, CLUSTERS, EMBEDDING, MODEL, SUMMARY, REPORT)
+    there = [str(out / name) for name in written if (out / name).exists()]
+    lines["written"] = ", ".join(there)
     lines["next"] = f"deccs predict {shlex.quote(str(out))} NEW_FILE"
     return "\n".join(f"{name:12}{text}" for name, text in lines.items())

@@ -23,6 +23,7 @@ from deccs.storage import reals, stored
 MOST_FACTORS = 20
 MOST_ROUNDS = 60
 LEAST_NOISE = 0.05  # of a column's variance: no column is known from the others for certain
+DIGITS = 9  # of what is filled in
 SMALLEST_CHANGE = 1e-3  # of the noise, between two rounds of EM
 
 
@@ -53,7 +54,8 @@ class Filling:
             some = with_gaps[place]
             z, _ = factors_of(rows[some], self)
             expected = self.mean + z @ self.loadings.T
-            filled[some] = np.where(gaps[some], expected, rows[some])
+            # Sums in another order, such as of a row alone, must not decide which of two rows is nearer.
+            filled[some] = np.where(gaps[some], expected.round(DIGITS), rows[some])
         return filled
 
 
@@ -87,7 +89,8 @@ def fit_filling(rows: np.ndarray, n_factors: int | None = None) -> Filling:
     for _ in range(MOST_ROUNDS):
         noise = model.noise
         model = next_model(rows, known, counts, model, floor)
-        if np.abs(model.noise - noise).max() < SMALLEST_CHANGE * noise.max():
+        if np.abs(model.noise - noise).max() < DIGITS = 9  # of what is filled in
+SMALLEST_CHANGE * noise.max():
             break
     return model
 

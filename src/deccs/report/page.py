@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from deccs.answer import Answer
 from deccs.checks import whole
 from deccs.counting.trust import signs_for
+from deccs.data.inputs import as_source
 from deccs.data.source import RowSource, source_of
 from deccs.describing import words
 from deccs.describing.columns import Described
@@ -78,9 +79,15 @@ def write_report(
             f"The report cannot be written to {path}: there is no folder {path.parent}. "
             "Create it first."
         )
-    source, columns = rows_of(X), dict(columns or {})
+    source, columns = rows_of(model, X), dict(columns or {})
+    if described is None and (hasattr(model, "cluster_names_") or has_gaps_or_kinds(model)):
+        described = model._described(source)
+    if names is None:
+        names = getattr(model, "cluster_names_", None)
     check_arguments(model, source, ids, columns, image_shape, max_points, projection)
-    feature_names = names_of_columns(model, feature_names, source.shape[1])
+    feature_names = (
+        names_of_columns(model, feature_names, source.shape[1]) if described is None else ()
+    )
     answer = checked_answer(model, model.answer(X) if answer is None else answer)
     result = Result.of(model, answer, signs_for(model, source))
     description = None
@@ -101,10 +108,17 @@ def write_report(
         out.write(page.encode("utf-8", errors="replace"))
 
 
-def rows_of(X: Any) -> RowSource:
-    """(n, d) rows; images (n, h, w) are flattened."""
+def has_gaps_or_kinds(model: Any) -> bool:
+    """Whether the data of the fit were more than complete numbers."""
+    return bool(getattr(getattr(model, "scaler_", None), "kind", "") == "table")
+
+
+def rows_of(model: Any, X: Any) -> RowSource:
+    """(n, d) rows; images (n, h, w) are flattened, and frames coded as for the model."""
     if isinstance(X, RowSource):
         return X
+    if getattr(model, "coding_", None) is not None:
+        return as_source(model, X, reset=False)
     if hasattr(X, "tocsr"):
         return source_of(X.tocsr())
     X = np.asarray(X)

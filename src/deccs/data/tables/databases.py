@@ -156,5 +156,5 @@ def without_password(address: str) -> str:
     >>> without_password("postgresql://ann:secret@host/shop?password=secret")
     'postgresql://host/shop'
     """
-    scheme, _, rest = address.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
+    scheme, mark, rest = address.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}" if mark else address

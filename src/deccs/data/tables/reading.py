@@ -1,48 +1,71 @@
-"""From a file to the table of numbers that is clustered."""
+"""From a file to the rows that are clustered: what each column is, which are left out, what is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deccs.data.tables.columns import (
-    check_numeric,
-    choose_columns,
-    notes_on_long_numbers,
-    row_ids,
+from deccs.data.coding import Coding, Column
+from deccs.data.kinds import ColumnKind, KindError, kinds_of
+from deccs.data.source import ArrayRows, RowSource, source_of
+from deccs.data.tables.columns import check_known, row_ids
+from deccs.data.tables.missing import (
+    check_choice,
+    complete,
+    counts,
+    dropped_note,
+    missing_error,
+    usual_values,
 )
-from deccs.data.tables.missing import Complete, complete
 from deccs.data.tables.raw import RawTable, TableError, listed
 from deccs.data.tables.readers import read_raw
+from deccs.data.tabulate import FrameTable, coded_rows
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MOST_TO_COLOR_BY = 60  # columns of a page
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Table:
-    """Numbers to cluster, and what is needed to read another file in the same way."""
+    """Rows to cluster, and what is needed to read another file in the same way."""
 
-    values: np.ndarray  # (n_rows, n_features), NaN only in rows that are not kept
+    rows: RowSource  # (n_kept, n_cells) numbers, NaN where a value is missing
     feature_names: tuple[str, ...]
     ids: np.ndarray  # (n_rows,) text, or row numbers from 0
     kept: np.ndarray  # (n_rows,) False where a row was dropped because of missing values
+    frame: pl.LazyFrame | None = None  # all columns of all rows, as they were read; None for arrays
+    kinds: tuple[ColumnKind, ...] = ()  # of the columns of a frame, also of those that are left out
     id_column: str | None = None
     left_out: dict[str, str] = field(default_factory=dict)  # column -> reason
-    others: dict[str, np.ndarray] = field(default_factory=dict)  # (n_rows,) each, to color by
+    extras: dict[str, np.ndarray] = field(default_factory=dict)  # (n_rows,) each, beside an array
     image_shape: tuple[int, int] | None = None
-    missing: str = "error"
-    means: tuple[float, ...] = ()  # (n_features,) of the values that are not missing
+    missing: str = "auto"
+    means: tuple[float, ...] = ()  # (n_cells,) what gaps are filled with if ``missing`` is "mean"
     encoding: str = "utf-8"
     header: bool | None = None
     notes: tuple[str, ...] = ()  # sentences the user should read
+    is_large: bool = False  # the frame is scanned from disk
 
-    @cached_property
-    def X(self) -> np.ndarray:
-        """The rows that are kept: (n_kept, n_features). Copied at most once."""
-        return self.values if self.kept.all() else self.values[self.kept]
+    @property
+    def coding(self) -> Coding | None:
+        """How the columns of a frame became numbers."""
+        return getattr(self.rows, "coding", None)
+
+    def others(self) -> dict[str, np.ndarray]:
+        """(n_rows,) each: columns to color by, the clustered ones too if they are not too many."""
+        if self.frame is None or self.is_large:
+            return self.extras
+        names = [name for name in self.frame.collect_schema().names() if name != self.id_column]
+        if len(names) > MOST_TO_COLOR_BY:
+            names = list(self.left_out)[:MOST_TO_COLOR_BY]
+        chosen = self.frame.select(names).collect()
+        return self.extras | {name: as_array(chosen[name]) for name in names}
 
     def preprocessing(self) -> dict[str, Any]:
         """What a model must remember to read next month's file: plain JSON, for ``deccs.storage.save``."""
@@ -61,115 +84,328 @@ def read_table(
     path: str | Path,
     *,
     columns: Sequence[str] | None = None,
+    exclude: Collection[str] = (),
+    kinds: Mapping[str, str] | None = None,
     id_column: str | None = None,
-    missing: str = "error",
+    missing: str = "auto",
     encoding: str = "utf-8",
     header: bool | None = None,
+    query: str | None = None,
 ) -> Table:
     """Read a file for a fit.
 
     Parameters
     ----------
-    path : CSV, TSV, Parquet, Feather, .npy, .npz (array X), a folder of images of one size, or a file with an
-        ending that another reader has registered
-    columns : names of the columns to cluster; None takes the numeric ones and says which were left out, and why
+    path : CSV, TSV, Excel, JSON lines, Parquet, Feather, .npy, .npz (array X), .h5ad, a folder of images, the address
+        of a database, or a file with an ending that another reader has registered
+    columns : names of the columns to cluster; None takes those that can be, and says which were left out, and why
+    exclude : names of columns that take no part
+    kinds : what columns are, where their data do not tell: {"zip": "category"}
     id_column : a column that names the rows; without it they are numbered from 0 (images: their file names)
-    missing : "error", "drop" (rows with missing values get no label) or "mean" (of the column)
-    encoding : of CSV and TSV
-    header : whether CSV and TSV begin with column names; None to guess
+    missing : "auto" (a part of the method), "error", "drop" (rows with gaps get no label), "mean" (of the column, or
+        its most frequent level)
+    encoding : of text files
+    header : whether the file begins with column names; None to guess
+    query : what to ask a database
 
     Raises
     ------
     TableError : the message says what was wrong, where, and what to do
     """
-    raw = read_raw(Path(path), encoding, header, as_text(id_column))
-    if len(raw.numbers) < 2:
+    check_choice(missing)
+    raw = read_raw(path, encoding=encoding, header=header, as_text=as_text(id_column), query=query)
+    if raw.n_rows < 2:
         raise TableError(f"{path} has one row. Clustering needs at least two rows.")
-    ids = row_ids(raw, id_column, path)
-    names, left_out = choose_columns(raw, columns, id_column, path)
-    checked = complete(path, raw.features(names), names, missing)
-    if checked.kept.sum() < 2:
+    named = (*columns, *exclude) if columns is not None else tuple(exclude)
+    check_known(path, [*named, *(kinds or {}), *as_text(id_column)], [*raw.names, *raw.extras])
+    if columns is not None and (len(set(columns)) < len(columns) or not columns):
         raise TableError(
-            f"{path}: {checked.kept.sum()} of {len(ids)} rows are without missing values, and clustering "
-            "needs at least two. Leave out the emptiest columns with --columns, or use --missing mean."
+            f"--columns must name each column once, got {', '.join(columns) or 'none'}."
         )
-    notes = (*raw.notes, *notes_on_long_numbers(raw, names), *checked.notes)
-    if len(names) == 1:
-        notes = (*notes, f"Only one column is clustered, {names[0]!r}: the clusters are ranges.")
-    how = {"missing": missing, "encoding": encoding, "header": header, "ids": ids}
-    return as_table(
-        raw, checked, names, id_column, left_out, means=checked.means, notes=notes, **how
+    ids = row_ids(raw, id_column, path)
+    about: dict[str, Any] = {
+        "ids": ids,
+        "id_column": id_column,
+        "missing": missing,
+        "header": header,
+    }
+    about |= {"encoding": encoding, "extras": raw.extras, "image_shape": raw.image_shape}
+    if raw.array is not None:
+        chosen = [name for name in columns or raw.names if name not in exclude]
+        table = table_of_array(path, raw, raw.array, chosen, missing, None, about)
+    else:
+        table = table_of_frame(path, raw, columns, exclude, kinds or {}, about)
+    if table.rows.shape[0] < 2:
+        raise TableError(
+            f"{path}: {table.rows.shape[0]} of {raw.n_rows} rows are without missing values, and clustering "
+            "needs at least two. Use --missing auto, or leave out the emptiest columns with --exclude."
+        )
+    if len(table.feature_names) == 1:
+        only = f"Only one column is clustered, {table.feature_names[0]!r}: the clusters are ranges."
+        table = replace(table, notes=(*table.notes, only))
+    return table
+
+
+def table_of_frame(
+    path: object,
+    raw: RawTable,
+    columns: Sequence[str] | None,
+    exclude: Collection[str],
+    given: Mapping[str, str],
+    about: Mapping[str, Any],
+) -> Table:
+    """The table of a file with columns of all kinds."""
+    frame, id_column = raw.frame, about["id_column"]
+    assert frame is not None
+    names = [
+        name
+        for name in (raw.names if columns is None else columns)
+        if name != id_column and name not in exclude
+    ]
+    try:
+        kinds = kinds_of(frame.select(names), given, is_large=raw.is_large)
+        if columns is not None:
+            kinds = tuple(asked_for(kind) for kind in kinds)
+        whole = FrameTable(frame.select(names), kinds, raw.is_large)
+        coding = whole.coding
+    except KindError as error:
+        raise TableError(f"{path}: {error}") from error
+    left_out = whole.left_out | {
+        name: "not asked for" for name in raw.names if name not in (*names, id_column)
+    }
+    kept, means, note = kept_rows(path, frame, coding, kinds, about["missing"], raw)
+    some = frame if kept is None else frame.filter(is_complete(coding.names))
+    try:
+        rows = coded_rows(some, coding, is_large=raw.is_large)
+    except ValueError as error:
+        raise TableError(f"{path}: {error}") from error
+    if about["missing"] == "mean":
+        means = usual_values(rows)
+        rows = filled(rows, means, coding)
+    return Table(
+        rows=rows,
+        feature_names=coding.names,
+        kept=np.ones(raw.n_rows, dtype=bool) if kept is None else kept,
+        frame=frame,
+        kinds=kinds,
+        left_out=left_out,
+        means=tuple(means.tolist()) if about["missing"] == "mean" else (),
+        notes=(*raw.notes, *notes_on_words(kinds), *note),
+        is_large=raw.is_large,
+        **about,
+    )
+
+
+def asked_for(kind: ColumnKind) -> ColumnKind:
+    """The kind of a column that the user has named in --columns: it is clustered if it can be."""
+    if kind.is_used or kind.kind == "constant":
+        return kind
+    is_number = kind.kind == "id" and not any(letter.isalpha() for letter in kind.values[:20])
+    used_as = "number" if is_number else "category" if kind.kind in ("code", "id") else "text"
+    return replace(kind, kind=used_as, given=True)
+
+
+def notes_on_words(kinds: Iterable[ColumnKind]) -> tuple[str, ...]:
+    """What to tell of columns that would be numbers but for a few words."""
+    few = [kind for kind in kinds if kind.why.startswith("numbers, but also text")]
+    return tuple(
+        f"{kind.name}: {kind.why}. Correct the file, or take words for missing values with "
+        f"--kind {kind.name}=number."
+        for kind in few
+    )
+
+
+def kept_rows(
+    path: object,
+    frame: pl.LazyFrame,
+    coding: Coding,
+    kinds: Sequence[ColumnKind],
+    missing: str,
+    raw: RawTable,
+) -> tuple[np.ndarray | None, np.ndarray, tuple[str, ...]]:
+    """The rows that stay, None for all of them; nothing to fill with yet; and what to tell the user."""
+    empty = np.zeros(0)
+    by_column = {kind.name: kind.n_missing for kind in kinds if kind.is_used and kind.n_missing}
+    if not by_column:
+        return None, empty, ()
+    per_column = counts(list(by_column), np.array(list(by_column.values())))
+    if missing == "auto":
+        n_cells = raw.n_rows * len(coding.names)
+        share = sum(by_column.values()) / n_cells
+        return None, empty, (f"Missing: {share:.1%} of the values ({per_column}).",)
+    if missing == "mean":
+        note = f"{sum(by_column.values())} missing values are filled with what is usual in their column: {per_column}."
+        return None, empty, (note,)
+    engine: Any = "streaming" if raw.is_large else "auto"
+    kept = frame.select(is_complete(coding.names).alias("kept")).collect(engine=engine)["kept"]
+    if missing == "error":
+        raise missing_error(path, int((~kept).sum()), raw.n_rows, per_column)
+    return kept.to_numpy(), empty, (dropped_note(int((~kept).sum()), raw.n_rows, per_column),)
+
+
+def is_complete(names: Sequence[str]) -> pl.Expr:
+    """Whether a row has a value in each of these columns."""
+    import polars as pl
+
+    return pl.all_horizontal(pl.col(name).is_not_null() for name in names)
+
+
+def filled(rows: ArrayRows, means: np.ndarray, coding: Coding) -> ArrayRows:
+    """Rows whose gaps hold what is usual."""
+    cells = rows.read(slice(0, rows.shape[0]))
+    return ArrayRows(np.where(np.isnan(cells), means, cells), coding=coding)
+
+
+def table_of_array(
+    path: object,
+    raw: RawTable,
+    array: np.ndarray,
+    names: Sequence[str],
+    missing: str,
+    means: Sequence[float] | None,
+    about: Mapping[str, Any],
+) -> Table:
+    """The table of a file that holds nothing but numbers."""
+    if tuple(names) != raw.names:
+        places = {name: place for place, name in enumerate(raw.names)}
+        array = array[:, [places[name] for name in names]]
+    checked = complete(path, array, names, missing, means)
+    values = checked.values if checked.kept.all() else checked.values[checked.kept]
+    left_out = {name: "not asked for" for name in raw.names if name not in set(names)}
+    return Table(
+        rows=source_of(values),
+        feature_names=tuple(names),
+        kept=checked.kept,
+        left_out=left_out,
+        means=checked.means if missing == "mean" else (),
+        notes=(*raw.notes, *checked.notes),
+        **about,
     )
 
 
 def read_like(
     path: str | Path,
     preprocessing: Mapping[str, Any],
+    coding: Coding | None = None,
     *,
     missing: str | None = None,
     encoding: str | None = None,
     header: bool | None = None,
+    query: str | None = None,
 ) -> Table:
     """Read another file as the model's file was read: its columns by name, its ids, its missing values.
 
-    Columns may be in another order, and there may be more. An array, or a CSV file without a header, has no names: it
-    must have as many columns as the model, in the model's order.
+    Columns may be in another order, and there may be more. An array, or a file without a header, has no names: it must
+    have as many columns as the model, in the model's order.
 
     Parameters
     ----------
-    path : the file
+    path : the file, or the address of a database
     preprocessing : ``Table.preprocessing()`` of the table the model was fitted on
+    coding : ``model.coding_``
     missing, encoding, header : as in ``read_table``; None for the same as in the fit
+    query : what to ask a database
     """
     encoding = encoding or preprocessing.get("encoding") or "utf-8"
     header = preprocessing.get("header") if header is None else header
     missing = missing or preprocessing.get("missing", "error")
+    check_choice(missing)
     names, id_column = tuple(preprocessing["feature_names"]), preprocessing.get("id_column")
-    raw = read_raw(Path(path), encoding, header, as_text(id_column))
+    raw = read_raw(path, encoding=encoding, header=header, as_text=as_text(id_column), query=query)
     check_image_shape(raw, preprocessing.get("image_shape"), path)
     notes: tuple[str, ...] = raw.notes
     if id_column is not None and id_column not in (*raw.names, *raw.extras):
         notes = (*notes, f"There is no column {id_column!r}: rows are numbered from 0.")
         id_column = None
-    values, left_out, column_notes = model_columns(raw, names, id_column, path)
-    checked = complete(path, values, names, missing, preprocessing.get("means"))
-    how = {"missing": missing, "encoding": encoding, "header": header}
-    how |= {"means": tuple(preprocessing.get("means", ())), "ids": row_ids(raw, id_column, path)}
-    notes = (*notes, *column_notes, *checked.notes)
-    return as_table(raw, checked, names, id_column, left_out, notes=notes, **how)
+    raw, note = named_like(path, raw, names)
+    if absent := [name for name in names if name not in set(raw.names)]:
+        raise TableError(
+            f"{path} lacks columns the model needs: {listed(absent)}. It has {listed(raw.names)}."
+        )
+    left_out = {name: "not in the model" for name in raw.names if name not in {*names, id_column}}
+    if left_out and not note:
+        note = (f"Not in the model, ignored: {listed(left_out)}.",)
+    about: dict[str, Any] = {"ids": row_ids(raw, id_column, path), "id_column": id_column}
+    about |= {"missing": missing, "encoding": encoding, "header": header, "extras": raw.extras}
+    about["image_shape"] = raw.image_shape
+    means = preprocessing.get("means") or None
+    if raw.array is not None:
+        if coding is not None and not coding.is_plain:
+            raise TableError(
+                f"{path} holds numbers only, and the model was fitted on columns of several kinds. "
+                "Give a file with these columns, such as CSV or Parquet."
+            )
+        table = table_of_array(path, raw, raw.array, names, missing, means, about)
+    else:
+        table = frame_like(path, raw, names, coding, missing, means, about)
+    return replace(table, left_out=left_out, notes=(*notes, *note, *table.notes))
 
 
-def as_table(
+def named_like(
+    path: object, raw: RawTable, names: tuple[str, ...]
+) -> tuple[RawTable, tuple[str, ...]]:
+    """A file without names of columns, with those of the model; and what to tell the user."""
+    if raw.has_names or raw.names == names:
+        return raw, ()
+    if len(raw.names) != len(names):
+        raise TableError(
+            f"{path} has {len(raw.names)} columns and no names; the model needs {len(names)}: "
+            f"{listed(names)}. Give a file with these names, or exactly these columns in this order."
+        )
+    frame = raw.frame
+    if frame is not None:
+        frame = frame.rename(dict(zip(raw.names, names, strict=True)))
+    note = "The file has no column names: its columns are taken in the model's order."
+    return replace(raw, names=names, frame=frame), (note,)
+
+
+def frame_like(
+    path: object,
     raw: RawTable,
-    checked: Complete,
     names: tuple[str, ...],
-    id_column: str | None,
-    left_out: dict[str, str],
-    **rest: Any,
+    coding: Coding | None,
+    missing: str,
+    means: Sequence[float] | None,
+    about: Mapping[str, Any],
 ) -> Table:
-    """The table of the columns that are clustered, with the others beside it."""
+    """The table of a file with columns of all kinds, coded as the model needs it."""
+    import polars as pl
+
+    frame = raw.frame
+    assert frame is not None
+    by_numbers = coding or Coding(tuple(Column(name, "number") for name in names))
+    n_missing = frame.select(pl.col(names).null_count()).collect().row(0)
+    kinds = [
+        ColumnKind(column.name, column.kind, n_missing=count)
+        for column, count in zip(by_numbers.columns, n_missing, strict=True)
+        if not column.is_flag
+    ]
+    kept, _, note = kept_rows(path, frame, by_numbers, kinds, missing, raw)
+    some = frame if kept is None else frame.filter(is_complete(names))
+    try:
+        rows = coded_rows(some, by_numbers, is_large=raw.is_large)
+    except ValueError as error:
+        raise TableError(f"{path}: {error}") from error
+    if missing == "mean":
+        usual = usual_values(rows) if means is None else np.asarray(means)
+        rows = filled(rows, usual, by_numbers)
+    if coding is None:  # the model was fitted on an array
+        rows = ArrayRows(rows.X)
     return Table(
-        values=checked.values,
+        rows=rows,
         feature_names=names,
-        kept=checked.kept,
-        id_column=id_column,
-        left_out=left_out,
-        others=other_columns(raw, left_out, id_column),
-        image_shape=raw.image_shape,
-        **rest,
+        kept=np.ones(raw.n_rows, dtype=bool) if kept is None else kept,
+        frame=frame,
+        means=tuple(means or ()),
+        notes=note,
+        is_large=raw.is_large,
+        **about,
     )
 
 
 def as_text(id_column: str | None) -> tuple[str, ...]:
     """Ids are kept as they are written: 007 is not 7."""
     return () if id_column is None else (id_column,)
-
-
-def other_columns(
-    raw: RawTable, left_out: Iterable[str], id_column: str | None
-) -> dict[str, np.ndarray]:
-    """(n_rows,) each: what is neither clustered nor the id."""
-    return {name: raw.column(name) for name in (*left_out, *raw.extras) if name != id_column}
 
 
 def check_image_shape(raw: RawTable, expected: Sequence[int] | None, path: object) -> None:
@@ -180,25 +416,12 @@ def check_image_shape(raw: RawTable, expected: Sequence[int] | None, path: objec
         )
 
 
-def model_columns(
-    raw: RawTable, names: tuple[str, ...], id_column: str | None, path: object
-) -> tuple[np.ndarray, dict[str, str], tuple[str, ...]]:
-    """The model's columns of a file, why others are left out, and what to tell the user."""
-    if not raw.has_names and raw.names != names:
-        if len(raw.names) != len(names):
-            raise TableError(
-                f"{path} has {len(raw.names)} columns and no names; the model needs {len(names)}: "
-                f"{listed(names)}. Give a file with these names, or exactly these columns in this order."
-            )
-        note = "The file has no column names: its columns are taken in the model's order."
-        return raw.numbers, {}, (note,)
-    known = set(raw.names)
-    if absent := [name for name in names if name not in known]:
-        raise TableError(
-            f"{path} lacks columns the model needs: {listed(absent)}. It has {listed(raw.names)}."
-        )
-    used = {*names, id_column}
-    left_out = {name: "not in the model" for name in raw.names if name not in used}
-    check_numeric(raw, names, path)
-    notes = (f"Not in the model, ignored: {listed(left_out)}.",) if left_out else ()
-    return raw.features(names), left_out, notes
+def as_array(values: pl.Series) -> np.ndarray:
+    """A column to color by: numbers with NaN for gaps, or words with "" for them."""
+    import polars as pl
+
+    if values.dtype == pl.Boolean or not values.dtype.is_numeric():
+        return values.cast(pl.String, strict=False).fill_null("").to_numpy().astype(object)
+    if values.null_count() or values.dtype.is_float():
+        return values.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    return values.to_numpy()
