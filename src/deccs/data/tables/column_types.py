@@ -67,10 +67,6 @@ def as_float(cell: pl.Expr, decimal: str) -> pl.Expr:
     return with_point(cell, decimal).cast(pl.Float64, strict=False)
 
 
-def is_truth(cell: pl.Expr) -> pl.Expr:
-    return cell.str.contains(TRUTH)
-
-
 def survey(frame: pl.LazyFrame, names: Sequence[str], decimal: str) -> dict[str, Counts]:
     """The counts of columns of text, in one pass over the rows.
 
@@ -80,34 +76,27 @@ def survey(frame: pl.LazyFrame, names: Sequence[str], decimal: str) -> dict[str,
     """
     if not names:
         return {}
-    wanted = []
-    for place in range(len(names)):
-        cell = pl.col(f"cell {place}")
-        wanted += [
-            pl.col(f"filled {place}").sum(),
-            cell.count().alias(f"{place} present"),
-            as_float(cell, decimal).count().alias(f"{place} numbers"),
-            cell.str.contains(WHOLE).sum().alias(f"{place} whole"),
-            cell.cast(pl.Int64, strict=False).count().alias(f"{place} int64"),
-            cell.cast(pl.UInt64, strict=False).count().alias(f"{place} uint64"),
-            cell.str.contains(PADDED).sum().alias(f"{place} padded"),
-            is_truth(cell).sum().alias(f"{place} truth"),
-            cell.str.contains(DATE).sum().alias(f"{place} dates"),
-        ]
-    row = (
-        frame.select(
-            *(cells(name).alias(f"cell {place}") for place, name in enumerate(names)),
-            *((pl.col(name) != "").alias(f"filled {place}") for place, name in enumerate(names)),
+    cell = pl.col("cell")
+    counts = (
+        frame.select(names)
+        .unpivot(variable_name="column", value_name="cell")  # 100,000 columns are one expression
+        .select("column", filled=cell != "", cell=cells("cell"))
+        .group_by("column")
+        .agg(
+            filled=pl.col("filled").sum(),
+            present=cell.count(),
+            numbers=as_float(cell, decimal).count(),
+            whole=cell.str.contains(WHOLE).sum(),
+            int64=cell.cast(pl.Int64, strict=False).count(),
+            uint64=cell.cast(pl.UInt64, strict=False).count(),
+            padded=cell.str.contains(PADDED).sum(),
+            truth=cell.str.contains(TRUTH).sum(),
+            dates=cell.str.contains(DATE).sum(),
         )
-        .select(wanted)
         .collect(engine="streaming")
-        .row(0)
     )
-    size = len(wanted) // len(names)
-    return {
-        name: Counts(*(count or 0 for count in row[place * size : (place + 1) * size]))
-        for place, name in enumerate(names)
-    }
+    found = {name: Counts(*(count or 0 for count in numbers)) for name, *numbers in counts.rows()}
+    return {name: found[name] for name in names}
 
 
 def typed_texts(
@@ -118,7 +107,6 @@ def typed_texts(
     decimal: str = ".",
     padded_is_text: bool = False,
     only_dates: bool = False,
-    is_short: bool = False,
     place: Callable[[int], str],
 ) -> tuple[list[pl.Expr], tuple[str, ...]]:
     """What makes columns of text what they are, and what to tell of them.
@@ -129,17 +117,12 @@ def typed_texts(
     as_text : those that are text, whatever they hold
     padded_is_text : a column with 007 is text: the format has numbers, and these were written as text
     only_dates : numbers and truth values in text are text: the format has both
-    is_short : the frame has at most ``HEAD`` rows: one look is enough
     place : where a row is, in words: "line 7"
     """
     open_names = [name for name in names if name not in as_text]
-    head = survey(frame.head(HEAD), open_names, decimal)
-    open_names = [name for name in open_names if not is_text(head[name])]
-    found = (
-        {name: head[name] for name in open_names}
-        if is_short
-        else survey(frame, open_names, decimal)
-    )
+    found = survey(frame.head(HEAD), open_names, decimal)
+    open_names = [name for name in open_names if not is_text(found[name])]
+    found = survey(frame, open_names, decimal)
     dates = [name for name, counts in found.items() if 0 < counts.present == counts.dates]
     formats = date_formats(frame, dates)
 

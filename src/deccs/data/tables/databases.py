@@ -68,6 +68,8 @@ def ask_sqlite(address: str, query: str) -> pl.DataFrame:
 def read_only(address: str) -> sqlite3.Connection:
     """A connection that reads one file: no writing, no other database, no PRAGMA, no extension."""
     path = sqlite_path(address)
+    if not path.is_file():
+        raise TableError(f"There is no file {path}. Give the address of a database that exists.")
     connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=SECONDS)
     connection.execute(
         "PRAGMA trusted_schema = OFF"
@@ -81,20 +83,15 @@ def read_only(address: str) -> sqlite3.Connection:
 def sqlite_path(address: str) -> Path:
     """The file, named from here or (with four slashes) from the root.
 
-    >>> sqlite_path("sqlite:///shop.db").as_posix(), sqlite_path("sqlite:////data/shop.db").as_posix()
-    ('shop.db', '/data/shop.db')
+    >>> sqlite_path("sqlite:///shop.db").as_posix(), sqlite_path("sqlite:////data/my%20shop.db").as_posix()
+    ('shop.db', '/data/my shop.db')
     """
     _, slash, name = address.partition(":///")
-    path = Path(unquote(name))
     if not (slash and name):
         raise TableError(
             f"{address} names no file. Write sqlite:///shop.db, or sqlite:////data/shop.db from the root."
         )
-    if not path.exists():
-        raise TableError(f"There is no file {path}. Give the address of a database that exists.")
-    if not path.is_file():
-        raise TableError(f"{path} is not a file. Give the address of a database.")
-    return path
+    return Path(unquote(name))
 
 
 def tables_of(address: str) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from deccs.data.tables.column_types import HEAD, survey, typed_texts
+from deccs.data.tables.column_types import survey, typed_texts
 from deccs.data.tables.dialect import (
     SAMPLE,
     SAMPLE_CHARACTERS,
@@ -192,7 +192,6 @@ def read(table: Delimited, as_text: frozenset[str], files: Scratch) -> RawTable:
         texts,
         as_text,
         decimal=table.dialect.decimal,
-        is_short=table.n_rows <= HEAD,
         place=lambda row: f"line {table.line_of(row):,}",
     )
     if is_large:
