@@ -89,8 +89,7 @@ def fit_filling(rows: np.ndarray, n_factors: int | None = None) -> Filling:
     for _ in range(MOST_ROUNDS):
         noise = model.noise
         model = next_model(rows, known, counts, model, floor)
-        if np.abs(model.noise - noise).max() < DIGITS = 9  # of what is filled in
-SMALLEST_CHANGE * noise.max():
+        if np.abs(model.noise - noise).max() < SMALLEST_CHANGE * noise.max():
             break
     return model
 
