@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deccs.data.frames import as_polars
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -140,11 +142,22 @@ def words_of(name: str) -> list[str]:
 
 
 def kinds_of(
-    frame: pl.LazyFrame, given: Mapping[str, str] | None = None, *, is_large: bool = False
+    frame: Any, given: Mapping[str, str] | None = None, *, is_large: bool = False
 ) -> tuple[ColumnKind, ...]:
-    """The kind of each column of a frame; ``given`` has those that the user knows better."""
+    """What kind of column each is, as a fit will take it, and why.
+
+    Parameters
+    ----------
+    frame : a data frame of pandas, polars or pyarrow
+    given : kinds that you know better: {"zip": "category"}
+    is_large : whether the frame is scanned from disk, and must not be in memory as a whole
+
+    Returns
+    -------
+    tuple of ColumnKind : ``name``, ``kind``, ``why``, ``n_missing``, ``values``, ``is_used``
+    """
     given = dict(given or {})
-    facts = facts_of(frame, is_large=is_large)
+    facts = facts_of(as_polars(frame), is_large=is_large)
     check_given(given, [one.name for one in facts])
     return tuple(
         given_kind(one, given[one.name]) if one.name in given else kind_of(one) for one in facts
