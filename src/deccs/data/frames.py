@@ -41,13 +41,14 @@ def is_plain_frame(X: Any) -> bool:
 
 
 def as_polars(X: Any) -> pl.LazyFrame:
-    """A frame of any library as a lazy polars frame. Names of columns become text."""
+    """A frame of any library as a lazy polars frame. Names of columns become text, NaN a gap."""
     import polars as pl
+    import polars.selectors as cs
 
     if isinstance(X, pl.LazyFrame):
         return X
     if isinstance(X, pl.DataFrame):
-        return X.lazy()
+        return X.lazy().with_columns(cs.float().fill_nan(None))
     if type(X).__module__.startswith("pandas"):
         check_unique([str(name) for name in X.columns])
         columns = [from_pandas(str(name), X.iloc[:, place]) for place, name in enumerate(X.columns)]

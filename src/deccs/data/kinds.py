@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deccs.data.frames import as_polars
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -140,11 +142,22 @@ def words_of(name: str) -> list[str]:
 
 
 def kinds_of(
-    frame: pl.LazyFrame, given: Mapping[str, str] | None = None, *, is_large: bool = False
+    frame: Any, given: Mapping[str, str] | None = None, *, is_large: bool = False
 ) -> tuple[ColumnKind, ...]:
-    """The kind of each column of a frame; ``given`` has those that the user knows better."""
+    """What kind of column each is, as a fit will take it, and why.
+
+    Parameters
+    ----------
+    frame : a data frame of pandas, polars or pyarrow
+    given : kinds that you know better: {"zip": "category"}
+    is_large : whether the frame is scanned from disk, and must not be in memory as a whole
+
+    Returns
+    -------
+    tuple of ColumnKind : ``name``, ``kind``, ``why``, ``n_missing``, ``values``, ``is_used``
+    """
     given = dict(given or {})
-    facts = facts_of(frame, is_large=is_large)
+    facts = facts_of(as_polars(frame), is_large=is_large)
     check_given(given, [one.name for one in facts])
     return tuple(
         given_kind(one, given[one.name]) if one.name in given else kind_of(one) for one in facts
@@ -171,32 +184,54 @@ def facts_of(frame: pl.LazyFrame, *, is_large: bool = False) -> list[Facts]:
     import polars.selectors as cs
 
     schema = frame.collect_schema()
+    engine: Any = "streaming" if is_large else "auto"
     ordered = cs.numeric() | cs.temporal()
-    distinct = pl.all().approx_n_unique() if is_large else pl.all().n_unique()
     whole = frame.select(
         pl.len().alias("|rows"),
         pl.all().null_count().name.prefix("|missing "),
-        distinct.name.prefix("|distinct "),
         ordered.min().to_physical().cast(pl.Float64).name.prefix("|low "),
         ordered.max().to_physical().cast(pl.Float64).name.prefix("|high "),
     )
-    row = whole.collect(engine="streaming" if is_large else "auto").row(0, named=True)
+    row = whole.collect(engine=engine).row(0, named=True)
     n_rows = row["|rows"]
     step = max(1, -(-n_rows // MOST_SAMPLED))
-    sample = frame.gather_every(step).collect(engine="streaming" if is_large else "auto")
+    sample = frame.gather_every(step).collect(engine=engine)
+    distinct = distinct_in(frame, sample, is_large=is_large) if n_rows else {}
     return [
         Facts(
             name,
             dtype,
             n_rows,
             row[f"|missing {name}"],
-            row[f"|distinct {name}"] - bool(row[f"|missing {name}"]),  # a gap counts as a value
+            distinct.get(name, 0),
             row.get(f"|low {name}", np.nan),
             row.get(f"|high {name}", np.nan),
             sample[name].drop_nulls(),
         )
         for name, dtype in schema.items()
     ]
+
+
+def distinct_in(frame: pl.LazyFrame, sample: pl.DataFrame, *, is_large: bool) -> dict[str, int]:
+    """How many different values each column has, without gaps.
+
+    Of numbers that repeat in a sample and are more than two there, those of the sample are enough: no rule
+    asks for more.
+    """
+    import polars as pl
+
+    found, open_questions = {}, []
+    for values in sample:
+        known = values.drop_nulls()
+        count = found[values.name] = known.n_unique()
+        if known.dtype == pl.String or count <= 2 or count > 0.5 * len(known):
+            open_questions.append(values.name)
+    if sample.height == frame.select(pl.len()).collect().item() or not open_questions:
+        return found
+    count_of = pl.col(open_questions).drop_nulls()
+    counted = count_of.approx_n_unique() if is_large else count_of.n_unique()
+    engine: Any = "streaming" if is_large else "auto"
+    return found | frame.select(counted).collect(engine=engine).row(0, named=True)
 
 
 def kind_of(facts: Facts) -> ColumnKind:
