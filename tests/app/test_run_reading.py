@@ -4,12 +4,15 @@ import json
 import os
 import shutil
 
+import polars as pl
 import pytest
 
 from deccs import DECCS
 from deccs.app.comparison import labels_of
 from deccs.app.run_error import RunError
 from deccs.app.run_reading import check_preprocessing, load_model, read_summary, training_table
+from deccs.data.coding import Coding, Column
+from deccs.data.tables import TableError
 from deccs.storage import ModelFileError
 
 SUMMARY = {"data": {"file": "../x.csv", "sha256": None}, "agreement": 0.5}
@@ -75,6 +78,31 @@ def test_wrong_labels_are_told_by_their_line(labels, told, run):
     assert "labels.csv" in str(error.value) and told in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ({"a": ["x"], "label": [0]}, "the first line must name the columns"),
+        ({"id": ["x"], "cluster": [0]}, "the first line must name the columns"),
+        ({"id": ["x"], "label": [99_999_999_999]}, "label must be a whole number"),
+        ({"id": ["x"], "label": [-7]}, "label must be a whole number"),
+        ({"id": ["x"], "label": [1.5]}, "label must be a whole number"),
+        ({"id": ["x"], "label": ["0"]}, "label must be a whole number"),
+        ({"id": ["x", "x"], "label": [0, 1]}, "'x' occurs twice"),
+    ],
+)
+@pytest.mark.parametrize("form", ["parquet", "xlsx"])
+def test_wrong_labels_of_other_formats_are_told(columns, told, form, run):
+    (run / "labels.csv").unlink()
+    frame, path = pl.DataFrame(columns), run / f"labels.{form}"
+    (frame.write_parquet if form == "parquet" else frame.write_excel)(path)
+    with pytest.raises(RunError) as error:
+        labels_of(run)
+    assert path.name in str(error.value) and told in str(error.value)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(TableError, match=path.name):
+        labels_of(run)
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes")
 @pytest.mark.parametrize("name", ["summary.json", "labels.csv"])
 def test_pipes_devices_and_huge_files_are_not_read(name, run):
@@ -121,6 +149,15 @@ def test_wrong_preprocessing_is_told_by_its_field(field, value, tmp_path):
     check_preprocessing(tmp_path, right, model)
     with pytest.raises(RunError, match=f"preprocessing.{field}"):
         check_preprocessing(tmp_path, {**right, field: value}, model)
+
+
+def test_names_of_columns_are_those_of_the_model(tmp_path):
+    model = DECCS(2)
+    model.coding_ = Coding((Column("a", "number"), Column("b", "yes/no", ("no", "yes"))))
+    model.n_features_in_ = 2
+    check_preprocessing(tmp_path, {"feature_names": ["a", "b"]}, model)
+    with pytest.raises(RunError, match="feature_names are not the columns of the model"):
+        check_preprocessing(tmp_path, {"feature_names": ["b", "a"]}, model)
 
 
 def test_a_very_long_path_in_the_summary_is_told(run):

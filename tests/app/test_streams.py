@@ -4,7 +4,6 @@ Commands run in forks of a process that has imported everything, with the real s
 """
 
 import json
-import multiprocessing
 import os
 import sys
 from pathlib import Path
@@ -14,22 +13,17 @@ import pytest
 from deccs.app import cli, commands
 from deccs.app.output import Steady, printable
 from tests.helpers.command_line import write_table
+from tests.helpers.forks import CONTEXT
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 RESULTS = {"labels.csv", "clusters.txt", "embedding.npy", "model", "summary.json", "report.html"}
 CLOSED, GONE, FULL = "closed", "gone", "/dev/full"
 
 
-# Not forks of this process: the threads of polars, once they have started, do not come along, and all it does waits.
-FORKS = multiprocessing.get_context("forkserver") if hasattr(os, "fork") else None
-if FORKS:
-    FORKS.set_forkserver_preload([__name__])
-
-
 def run(words, place, stdout=None, stderr=None):
     """(exit code, stdout, stderr) of ``deccs`` with streams that are closed, not read any more, or full."""
     files = [place / "stdout.txt", place / "stderr.txt"]
-    child = FORKS.Process(target=command, args=(words, place, files, (stdout, stderr)))
+    child = CONTEXT.Process(target=command, args=(words, place, files, (stdout, stderr)))
     child.start()
     child.join()
     assert not (place / "traceback.txt").exists(), (place / "traceback.txt").read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import TextIOBase
@@ -286,17 +287,19 @@ def rename_in_labels(path: Path, names: Sequence[str]) -> None:
         return
     import polars as pl
 
-    frame = labels_frame(path)
+    labels_frame(path)  # it may come from anyone
+    excel = {"infer_schema_length": None, "drop_empty_rows": False, "drop_empty_cols": False}
+    is_excel = path.suffix == ".xlsx"
+    frame = pl.read_excel(path, **excel) if is_excel else pl.read_parquet(path)
     if "name" not in frame.columns:
         return
-    by_label = dict(enumerate(names))
-    name = frame["label"].replace_strict(by_label, default="", return_dtype=pl.String)
+    name = frame["label"].replace_strict(dict(enumerate(names)), default="", return_dtype=pl.String)
     frame = frame.with_columns(pl.when(frame["label"].is_not_null()).then(name).alias("name"))
     with replacing(path) as file:
-        if path.suffix == ".parquet":
-            frame.write_parquet(file)
-        else:
+        if is_excel:
             frame.write_excel(file, autofit=True)
+        else:
+            frame.write_parquet(file)
 
 
 def rename_in_csv(path: Path, names: Sequence[str]) -> None:
@@ -315,23 +318,22 @@ def rename_in_csv(path: Path, names: Sequence[str]) -> None:
 
 
 def labels_frame(path: Path) -> Any:
-    """The columns of a Parquet or Excel file of labels, of which the first two are checked."""
+    """What rows are named by, and their labels, of a Parquet or Excel file; both are checked."""
     import polars as pl
+    import polars.selectors as cs
 
     raw = read_raw(path, as_text=("id",))
     check_header(path, list(raw.names))
-    if raw.frame is None:
-        raise RunError(f"{path} is not a table of labels.")
-    frame = raw.frame.collect()
-    label = frame["label"]
-    known = label.drop_nulls()
-    if not (label.dtype.is_integer() or label.dtype == pl.Null or not len(known)) or (
-        len(known) and not known.is_between(-1, MOST_CLUSTERS - 1).all()
-    ):
+    assert raw.frame is not None
+    labels = raw.frame.select(raw.names[:2]).collect()
+    known = labels["label"].drop_nulls()
+    # A spreadsheet has no whole numbers.
+    is_whole = known.dtype.is_integer() or (known.dtype.is_float() and (known % 1 == 0).all())
+    if len(known) and not (is_whole and known.is_between(-1, MOST_CLUSTERS - 1).all()):
         raise RunError(
             f"{path}: label must be a whole number from -1 to {MOST_CLUSTERS - 1:,} in every row."
         )
-    return frame
+    return labels.with_columns(cs.float().cast(pl.Int64, strict=False))
 
 
 def read_labels(path: Path, *, raw_ids: bool) -> tuple[str, dict[str, int]]:
@@ -342,7 +344,8 @@ def read_labels(path: Path, *, raw_ids: bool) -> tuple[str, dict[str, int]]:
     key = frame.columns[0]
     names = frame[key].cast(str).to_list()
     if len(set(names)) < len(names):
-        raise RunError(f"{path}: a value of {key} occurs twice.")
+        twice = Counter(names).most_common(1)[0][0]
+        raise RunError(f"{path}: the {key} {twice!r:.60} occurs twice.")
     labels = zip(names, frame["label"].to_list(), strict=True)
     return key, {name: label for name, label in labels if label is not None}
 

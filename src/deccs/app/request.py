@@ -428,10 +428,10 @@ class FitRequest(Request, command="fit"):
 def stem_of(file: str) -> str:
     """The name of a file or a database without folders and endings.
 
-    >>> stem_of("data/pens.csv.gz"), stem_of("sqlite:///shop.db")
-    ('pens', 'shop')
+    >>> stem_of("data/pens.csv.gz"), stem_of("sqlite:///shop.db"), stem_of("postgresql://h/shop?ssl=1")
+    ('pens', 'shop', 'shop')
     """
-    name = Path(file.partition("?")[0]).resolve().name if "://" not in file else file
+    name = file.partition("?")[0] if "://" in file else Path(file).resolve().name
     return name.rpartition("/")[2].partition(".")[0] or "data"
 
 
