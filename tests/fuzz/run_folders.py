@@ -4,8 +4,8 @@
     python -m tests.fuzz.run_folders --seed 0 --only 4711      # one of them again
 
 A file of a run is changed (bytes, JSON, cells), resealed where it has checksums, removed, or replaced by
-a pipe, a device, a link, a folder or a huge file. Then ``predict``,
-``report``, ``rename``, ``compare`` and ``fit`` run.
+a pipe, a device, a link, a folder or a huge file. Then ``predict``, ``report``, ``rename``, ``compare`` and
+``fit`` run.
 """
 
 from __future__ import annotations
