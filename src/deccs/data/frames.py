@@ -175,8 +175,11 @@ def from_pandas(name: str, column: Any) -> pl.Series:
     objects = [
         None if gap else value for value, gap in zip(column.tolist(), missing.tolist(), strict=True)
     ]
-    if {type(value) for value in objects} <= {bool, type(None)}:
+    types = {type(value) for value in objects if value is not None}
+    if types <= {bool}:
         return pl.Series(name, objects, dtype=pl.Boolean)
+    if float in types and types <= {int, float}:
+        return pl.Series(name, [None if value is None else float(value) for value in objects])
     try:
         series = pl.Series(name, objects, strict=True)
         if series.dtype != pl.Object:

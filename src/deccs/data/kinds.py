@@ -246,8 +246,6 @@ def kind_of(facts: Facts) -> ColumnKind:
         return told(facts, "yes/no", f"{short(facts.sample[0])} or nothing")
     if isinstance(facts.dtype, pl.Enum):
         return told(facts, "ordered", "its type has an order")
-    if facts.dtype == pl.Categorical and 2 * facts.n_distinct <= facts.n_known:
-        return told(facts, "category")
     if facts.dtype.is_numeric():
         return kind_of_numbers(facts)
     return kind_of_words(facts)
@@ -312,6 +310,8 @@ def expected_repeats(n: int, size: float) -> float:
 
 def kind_of_words(facts: Facts) -> ColumnKind:
     """Categories where values repeat; else ids or free text."""
+    import polars as pl
+
     sample = facts.sample.cast(str, strict=False)
     texts = sample.str.strip_chars().str.to_lowercase()
     distinct = set(texts.unique().to_list())
@@ -321,6 +321,12 @@ def kind_of_words(facts: Facts) -> ColumnKind:
         and len({YES_NO[one] for one in distinct}) == 2
     ):
         return told(facts, "yes/no")
+    if scale_of(distinct) is not None:
+        return told(facts, "ordered", "known words with an order")
+    if facts.dtype == pl.Categorical:
+        if 2 * facts.n_distinct <= facts.n_known:
+            return told(facts, "category")
+        return kind_of_distinct_words(facts, sample)
     numbers = as_numbers(sample)
     if not numbers.has_nulls():
         return kind_of_written_numbers(facts, sample, numbers)
@@ -329,9 +335,11 @@ def kind_of_words(facts: Facts) -> ColumnKind:
         return told(facts, "text", f"numbers, but also text such as {short(example)}")
     if share_of_dates(sample) == 1:
         return told(facts, "date", "text that holds dates")
-    scale = scale_of(distinct)
-    if scale is not None:
-        return told(facts, "ordered", "known words with an order")
+    return kind_of_distinct_words(facts, sample)
+
+
+def kind_of_distinct_words(facts: Facts, sample: pl.Series) -> ColumnKind:
+    """Categories, ids or free text, by how often words repeat and how long they are."""
     n_known, n_distinct = facts.n_known, facts.n_distinct
     if n_known < ENOUGH_ROWS:
         return told(facts, "category" if n_distinct < n_known else "text", "too few rows to tell")
