@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from deccs import DECCS
 from deccs.app.comparison import labels_of
 from deccs.app.run_error import RunError
 from deccs.app.run_reading import check_preprocessing, load_model, read_summary, training_table
@@ -115,15 +116,17 @@ def test_pipes_devices_and_huge_files_are_not_read(name, run):
 )
 def test_wrong_preprocessing_is_told_by_its_field(field, value, tmp_path):
     right = {"feature_names": ["a", "b"], "means": [0.0, 1.0], "missing": "mean"}
-    check_preprocessing(tmp_path, right, 2)
+    model = DECCS(2)
+    model.n_features_in_, model.coding_ = 2, None
+    check_preprocessing(tmp_path, right, model)
     with pytest.raises(RunError, match=f"preprocessing.{field}"):
-        check_preprocessing(tmp_path, {**right, field: value}, 2)
+        check_preprocessing(tmp_path, {**right, field: value}, model)
 
 
 def test_a_very_long_path_in_the_summary_is_told(run):
     (run / "summary.json").write_text(json.dumps({"data": {"file": "a" * 5_000}}))
     with pytest.raises(RunError, match="Say with --data where it is"):
-        training_table(run, None, {})
+        training_table(run, None, {}, DECCS(2))
 
 
 def test_a_model_without_its_arrays_is_told(fitted, tmp_path):

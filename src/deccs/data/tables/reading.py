@@ -11,7 +11,7 @@ import numpy as np
 
 from deccs.data.coding import Coding, Column
 from deccs.data.kinds import ColumnKind, KindError, kinds_of
-from deccs.data.source import ArrayRows, RowSource, source_of
+from deccs.data.source import ArrayRows, RowSource, gaps_in, source_of
 from deccs.data.tables.columns import check_known, row_ids
 from deccs.data.tables.missing import (
     check_choice,
@@ -59,13 +59,14 @@ class Table:
 
     def others(self) -> dict[str, np.ndarray]:
         """(n_rows,) each: columns to color by, the clustered ones too if they are not too many."""
+        extras = {name: some for name, some in self.extras.items() if name != self.id_column}
         if self.frame is None or self.is_large:
-            return self.extras
+            return extras
         names = [name for name in self.frame.collect_schema().names() if name != self.id_column]
         if len(names) > MOST_TO_COLOR_BY:
             names = list(self.left_out)[:MOST_TO_COLOR_BY]
         chosen = self.frame.select(names).collect()
-        return self.extras | {name: as_array(chosen[name]) for name in names}
+        return extras | {name: as_array(chosen[name]) for name in names}
 
     def preprocessing(self) -> dict[str, Any]:
         """What a model must remember to read next month's file: plain JSON, for ``deccs.storage.save``."""
@@ -120,7 +121,7 @@ def read_table(
     check_known(path, [*named, *(kinds or {}), *as_text(id_column)], [*raw.names, *raw.extras])
     if columns is not None and (len(set(columns)) < len(columns) or not columns):
         raise TableError(
-            f"--columns must name each column once, got {', '.join(columns) or 'none'}."
+            f"{path}: --columns must name each column once, got {', '.join(columns) or 'none'}."
         )
     ids = row_ids(raw, id_column, path)
     about: dict[str, Any] = {
@@ -386,6 +387,8 @@ def frame_like(
         rows = coded_rows(some, by_numbers, is_large=raw.is_large)
     except ValueError as error:
         raise TableError(f"{path}: {error}") from error
+    n_known_gaps = np.array(n_missing if kept is None else [0] * len(n_missing))
+    note += notes_on_unseen(rows, by_numbers, n_known_gaps)
     if missing == "mean":
         usual = usual_values(rows) if means is None else np.asarray(means)
         rows = filled(rows, usual, by_numbers)
@@ -401,6 +404,15 @@ def frame_like(
         is_large=raw.is_large,
         **about,
     )
+
+
+def notes_on_unseen(rows: ArrayRows, coding: Coding, n_missing: np.ndarray) -> tuple[str, ...]:
+    """What to tell of levels that became gaps, which they were not in the file: (n_columns,) of these."""
+    n_unseen = gaps_in(rows)[list(coding.first_cells)] - n_missing
+    if not (n_unseen > 0).any():
+        return ()
+    told = counts(coding.names, n_unseen.clip(0))
+    return (f"Values the model has not seen count as missing: {told}.",)
 
 
 def as_text(id_column: str | None) -> tuple[str, ...]:
