@@ -99,7 +99,9 @@ def test_fit_writes_the_run_folder(run, place, blobs):
     assert rounds == [round_.as_dict() for round_ in model.rounds_]
 
     printed = (place / "printed.txt").read_text()
-    assert re.search("word +id, left out +x0, x1, x10 and 117 more +almost every value once", printed)
+    assert re.search(
+        "word +id, left out +x0, x1, x10 and 117 more +almost every value once", printed
+    )
     assert "round  0  agreement" in printed and str(run / "labels.csv") in printed
 
 
@@ -293,7 +295,11 @@ def test_bad_input_is_exit_code_2_and_leaves_nothing(place, tmp_path, words, tol
         ("c.toml", "columns = [1]", "columns must be a list of names, got [1]"),
         ("c.toml", "settings = 3", "settings must be a table"),
         ("c.toml", "overwrite = true", "no option 'overwrite'"),
-        ("c.toml", "scale = 'log'", "--scale must be one of auto, global, columns, robust, rows, none"),
+        (
+            "c.toml",
+            "scale = 'log'",
+            "--scale must be one of auto, global, columns, robust, rows, none",
+        ),
         ("c.toml", "settings = {n_step = 3}", "'pretraining.n_steps' or 'rounds.n_steps'?"),
         ("c.toml", "settings = {members = []}", "no setting 'members'"),
         ("c.toml", "settings.pretraining = {n_epoch = 3}", "Did you mean 'pretraining.n_epochs'?"),
