@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from deccs.checks import one_of
+from deccs.data import frames
 from deccs.data.kinds import (
     MOST_LEVELS,
     USED,
@@ -154,8 +155,15 @@ def fit_coding(
     frame: pl.LazyFrame, kinds: Sequence[ColumnKind], *, is_large: bool = False
 ) -> Coding:
     """How the used columns of a frame are coded: levels by how frequent they are, parts of dates."""
+    import polars as pl
+
     used = [kind for kind in kinds if kind.is_used]
     if not used:
+        if not kinds:
+            raise KindError("X has no columns.")
+        n_rows = frame.select(pl.len()).collect().item()
+        if n_rows < 2:
+            raise KindError(f"X has {n_rows} row(s), and clustering needs at least two.")
         why = "; ".join(f"{kind.name}: {kind.why or kind.kind}" for kind in kinds[:8])
         raise KindError(
             f"X has no column to cluster ({why}). Say what a column is with kinds={{name: kind}}, "
@@ -170,12 +178,10 @@ def fit_column(frame: pl.LazyFrame, kind: ColumnKind, dtype: Any, is_large: bool
     import polars as pl
 
     engine: Any = "streaming" if is_large else "auto"
-    name, values = kind.name, pl.col(kind.name)
-    column = Column(name, kind.kind)
+    values = frames.column(kind.name)
+    column = Column(kind.name, kind.kind)
     if kind.kind == "number":
-        if not dtype.is_integer():
-            return column
-        return replace(column, is_whole=True)
+        return replace(column, is_whole=are_whole(frame, values, dtype, engine))
     if kind.kind == "date":
         stamps = frame.select(as_stamp(values, dtype).alias("at")).select(
             pl.col("at").min().alias("low"),
@@ -191,7 +197,9 @@ def fit_column(frame: pl.LazyFrame, kind: ColumnKind, dtype: Any, is_large: bool
     found = dict(zip(counts["level"].to_list(), counts["len"].to_list(), strict=True))
     if kind.kind == "yes/no":
         lowered = {word.lower() for word in found}
-        if len(found) == 1 and kind.n_missing:
+        says_no = all(YES_NO.get(word) == 0 for word in lowered)
+        # A value or nothing; where the value is "no", a gap is not another one.
+        if len(found) == 1 and kind.n_missing and not says_no:
             return replace(column, levels=("no", "yes"), is_flag=True)
         if lowered <= set(YES_NO):
             return replace(column, levels=("no", "yes"))
@@ -200,6 +208,13 @@ def fit_column(frame: pl.LazyFrame, kind: ColumnKind, dtype: Any, is_large: bool
         return replace(column, levels=levels_in_order(found, dtype))
     levels, has_others = levels_of(found)
     return replace(column, levels=levels, has_others=has_others)
+
+
+def are_whole(frame: pl.LazyFrame, values: pl.Expr, dtype: Any, engine: Any) -> bool:
+    """Whether all numbers are whole, be they stored as integers or, beside gaps, as doubles."""
+    if not dtype.is_float():
+        return bool(dtype.is_integer())
+    return bool(frame.select((values == values.floor()).all()).collect(engine=engine).item())
 
 
 def parts_of_dates(low: float, high: float, has_time: bool) -> tuple[str, ...]:
@@ -226,8 +241,7 @@ def levels_of(counts: Mapping[str, int]) -> tuple[tuple[str, ...], bool]:
     least = least_count(sum(counts.values()))
     in_order = sorted(counts, key=lambda level: (-counts[level], level))
     kept = [level for level in in_order if counts[level] >= least][:MOST_LEVELS]
-    if not kept:  # few rows: all are rare
-        return tuple(in_order[:MOST_LEVELS]), False
+    kept = kept or in_order[:MOST_LEVELS]  # few rows: all are rare
     if len(kept) == len(in_order):
         return tuple(kept), False
     taken = set(kept)
@@ -242,12 +256,16 @@ def levels_in_order(found: Mapping[str, int], dtype: Any) -> tuple[str, ...]:
     import polars as pl
 
     if isinstance(dtype, pl.Enum):
-        return tuple(short(level, LONGEST_LEVEL) for level in dtype.categories.to_list())
+        written = pl.select(as_words(pl.lit(dtype.categories), pl.String())).to_series()
+        return tuple(written.drop_nulls().unique(maintain_order=True).head(MOST_LEVELS).to_list())
     scale = scale_of(set(found))
     if scale is not None:
         return tuple(word for word in scale if word in {level.lower() for level in found})
-    numbers = dtype.is_numeric()
-    return tuple(sorted(found, key=(lambda word: float(word)) if numbers else str))[:MOST_LEVELS]
+    try:
+        in_order = sorted(found, key=float)
+    except ValueError:  # they are words
+        in_order = sorted(found)
+    return tuple(in_order[:MOST_LEVELS])
 
 
 def as_words(values: pl.Expr, dtype: Any) -> pl.Expr:
@@ -302,8 +320,10 @@ def coded_numbers(column: Column, values: pl.Series) -> np.ndarray:
             raise ValueError(
                 f"Column {column.name!r} must be numbers, got the text {short(word)!r}."
             )
-    elif values.dtype.is_numeric() or values.dtype in (pl.Boolean, pl.Time, pl.Duration, pl.Null):
-        numbers = values.to_physical().cast(pl.Float64, strict=False)
+    elif values.dtype in (pl.Categorical, pl.Enum):
+        return coded_numbers(column, values.cast(pl.String))
+    elif values.dtype.is_numeric() or values.dtype in (pl.Boolean, pl.Null):
+        numbers = values.cast(pl.Float64, strict=False)
     else:
         raise ValueError(f"Column {column.name!r} must be numbers, got {values.dtype}.")
     out = numbers.fill_null(np.nan).to_numpy()
@@ -320,6 +340,8 @@ def coded_levels(column: Column, values: pl.Series) -> np.ndarray:
     """(n,) codes of levels. An unseen level is one of the rare ones, or missing where there are none."""
     import polars as pl
 
+    if what := frames.holds(values.dtype):
+        raise ValueError(f"Column {column.name!r} must have single values, got {what}.")
     if column.is_flag:
         return values.is_not_null().cast(pl.Float64).to_numpy()
     words = pl.select(as_words(pl.lit(values), values.dtype)).to_series()
@@ -343,6 +365,8 @@ def coded_dates(column: Column, values: pl.Series) -> np.ndarray:
     """(n, n_cells): days since 1970, then the parts of the date."""
     import polars as pl
 
+    if values.dtype in (pl.Categorical, pl.Enum):
+        values = values.cast(pl.String)
     if not (values.dtype.is_temporal() or values.dtype in (pl.String, pl.Null)):
         raise ValueError(f"Column {column.name!r} must be dates, got {values.dtype}.")
     stamps = pl.select(as_stamp(pl.lit(values), values.dtype)).to_series()

@@ -106,6 +106,8 @@ def default_factors(n_rows: int, n_columns: int) -> int:
 def first_loadings(centered: np.ndarray, n_factors: int) -> np.ndarray:
     """Principal axes of rows whose gaps are 0, times their deviations: (n_columns, q)."""
     q = min(n_factors, *centered.shape)
+    if not centered.any():
+        return np.zeros((centered.shape[1], q))
     pca = PCA(q, random_state=0).fit(centered)  # the same signs on every machine
     deviations = np.sqrt(np.maximum(pca.explained_variance_, 1e-6))
     return np.ascontiguousarray(pca.components_.T * deviations)
@@ -132,6 +134,6 @@ def next_model(
     # A little weight for loadings of 0: columns with few values must not follow their noise.
     prior = np.diag([*np.ones(q), 1e-9])
     loadings = np.linalg.solve(second + prior, first[:, :, None])[:, :, 0]  # (d, q + 1)
-    fitted = np.einsum("dq,dqr,dr->d", loadings, second, loadings)
-    noise = (square - 2 * (loadings * first).sum(axis=1) + fitted) / np.maximum(counts, 1)
+    # What is left of the squares, the weight above included: else a round can be worse than the last.
+    noise = (square - (loadings * first).sum(axis=1)) / np.maximum(counts, 1)
     return Filling(loadings[:, q].copy(), loadings[:, :q].copy(), np.maximum(noise, floor))

@@ -6,7 +6,8 @@ what works on them works on everything. pandas is read column by column, since p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +21,19 @@ def is_frame(X: Any) -> bool:
     module = type(X).__module__.partition(".")[0]
     if module in ("numpy", "scipy", "torch", "builtins"):  # decided without any import
         return False
-    if module in ("pandas", "polars"):
+    if is_pandas(X):
+        return True
+    if module == "polars":
         return type(X).__name__ in ("DataFrame", "LazyFrame")
     return hasattr(X, "__arrow_c_stream__") and hasattr(X, "column_names")
+
+
+def is_pandas(X: Any) -> bool:
+    """Whether X is a frame of pandas, or of a library that builds on them (GeoPandas)."""
+    return any(
+        kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] == "pandas"
+        for kind in type(X).__mro__
+    )
 
 
 def is_plain_frame(X: Any) -> bool:
@@ -33,7 +44,7 @@ def is_plain_frame(X: Any) -> bool:
     if dtypes is None:
         return False
     if type(X).__module__.startswith("polars"):
-        return all(kind.is_numeric() for kind in dtypes) and not any(
+        return all(kind.is_integer() or kind.is_float() for kind in dtypes) and not any(
             column.has_nulls() for column in X
         )
     numeric = all(getattr(kind, "kind", "O") in "iuf" for kind in dtypes)
@@ -41,69 +52,140 @@ def is_plain_frame(X: Any) -> bool:
 
 
 def as_polars(X: Any) -> pl.LazyFrame:
-    """A frame of any library as a lazy polars frame. Names of columns become text, NaN a gap."""
+    """A frame of any library as a lazy polars frame of few types; see :func:`settled`."""
     import polars as pl
-    import polars.selectors as cs
 
     if isinstance(X, pl.LazyFrame):
-        return X
+        return settled(X)
     if isinstance(X, pl.DataFrame):
-        return X.lazy().with_columns(cs.float().fill_nan(None))
-    if type(X).__module__.startswith("pandas"):
-        check_unique([str(name) for name in X.columns])
-        columns = [from_pandas(str(name), X.iloc[:, place]) for place, name in enumerate(X.columns)]
-        return pl.DataFrame(columns).lazy()
-    return pl.DataFrame(X).lazy()  # by the Arrow interface
+        return settled(X.lazy())
+    names = [str(name) for name in (X.columns if is_pandas(X) else X.column_names)]
+    check_names(names)
+    if is_pandas(X):
+        columns = [from_pandas(name, X.iloc[:, place]) for place, name in enumerate(names)]
+        return settled(pl.DataFrame(columns).lazy())
+    try:
+        return settled(pl.DataFrame(X).lazy())  # by the Arrow interface
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"X has columns of a type that cannot be read: {error}") from error
 
 
-def check_unique(names: Sequence[str]) -> None:
-    """Raise a ValueError for a name that occurs twice."""
-    repeated = sorted({name for name in names if names.count(name) > 1})[:5]
+def settled(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """A frame in which a gap is null (NaN and blank text, too) and all that counts is a number.
+
+    Durations and times of the day are seconds, times with a zone those of Greenwich, texts have no spaces around.
+
+    >>> import polars as pl
+    >>> settled(pl.LazyFrame({"a": [0.5, float("nan")], "b": [" x ", " "]})).collect().rows()
+    [(0.5, 'x'), (None, None)]
+    """
+    import polars as pl
+
+    changed = []
+    for name, dtype in frame.collect_schema().items():
+        values = column(name)
+        if dtype.is_float():
+            changed.append(values.fill_nan(None))
+        elif dtype == pl.String:
+            words = values.str.strip_chars()
+            changed.append(pl.when(words != "").then(words).alias(name))
+        elif dtype.is_decimal():
+            changed.append(values.cast(pl.Float64))
+        elif dtype == pl.Duration:
+            changed.append(values.dt.total_microseconds().cast(pl.Float64) / 1e6)
+        elif dtype == pl.Time:
+            changed.append(values.to_physical().cast(pl.Float64) / 1e9)
+        elif dtype == pl.Datetime:
+            changed.append(values.cast(pl.Datetime("us")))
+    return frame.with_columns(changed) if changed else frame
+
+
+def column(name: str) -> pl.Expr:
+    """The column of this very name: ``pl.col`` takes "*" and "^a$" for patterns."""
+    import polars.selectors as cs
+
+    return cs.by_name(name).as_expr()
+
+
+def holds(dtype: Any) -> str:
+    """What the values of a column are, in words, where they are no single values; else "".
+
+    >>> import polars as pl
+    >>> holds(pl.List(pl.Int64)), holds(pl.Binary()), holds(pl.String())
+    ('lists', 'bytes', '')
+    """
+    import polars as pl
+
+    if dtype in (pl.List, pl.Array):
+        return "lists"
+    return {pl.Struct: "records", pl.Binary: "bytes", pl.Object: "objects"}.get(
+        dtype.base_type(), ""
+    )
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise a ValueError for a name that occurs twice, or is no text that can be written."""
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)[:5]
     if repeated:
         raise ValueError(
             f"X has columns of the same name: {', '.join(map(repr, repeated))}. Rename them."
         )
+    for name in names:
+        if as_text(name) != name:
+            raise ValueError(f"The name of column {name!r} has letters that cannot be written.")
+
+
+def as_text(value: Any) -> str:
+    """A value as text that can be written: half of a pair of surrogates is replaced.
+
+    >>> as_text(1.5), as_text("\\ud800")
+    ('1.5', '?')
+    """
+    return str(value).encode("utf-8", "replace").decode()
 
 
 def from_pandas(name: str, column: Any) -> pl.Series:
     """A column of pandas; NaN, NaT, NA and None are gaps."""
     import polars as pl
 
+    if type(column.dtype).__name__ == "SparseDtype":
+        column = column.sparse.to_dense()
+    if type(column.dtype).__name__ == "PeriodDtype":
+        column = column.dt.to_timestamp()
     dtype = column.dtype
     kind = getattr(dtype, "kind", "O")
+    if kind == "c":
+        raise ValueError(f"Column {name!r:.60} has complex numbers. Split them into two columns.")
     if hasattr(column, "cat"):
-        words = [str(level) for level in column.cat.categories]
+        words = [as_text(level) for level in column.cat.categories]
         codes = column.cat.codes.to_numpy()
-        values = [None if code < 0 else words[code] for code in codes.tolist()]
-        return pl.Series(name, values, dtype=pl.Enum(words) if dtype.ordered else pl.Categorical)
+        levels = [None if code < 0 else words[code] for code in codes.tolist()]
+        ordered = pl.Enum(list(dict.fromkeys(words)))
+        return pl.Series(name, levels, dtype=ordered if dtype.ordered else pl.Categorical)
     missing = column.isna().to_numpy()
-    if kind == "M":
+    if kind in "Mm" and not hasattr(dtype, "pyarrow_dtype"):
         utc = column.dt.tz_convert(None) if getattr(dtype, "tz", None) is not None else column
-        stamps = utc.to_numpy().astype("datetime64[us]")
-        return pl.Series(name, stamps).set(pl.Series(missing), None)
+        unit = "datetime64[us]" if kind == "M" else "timedelta64[us]"
+        return pl.Series(name, utc.to_numpy().astype(unit)).set(pl.Series(missing), None)
     if kind in "iufb":
-        numpy_type = np.dtype(f"{kind}{max(dtype.itemsize, 1)}") if kind != "b" else np.dtype(bool)
+        size = dtype.itemsize if kind != "f" or dtype.itemsize == 4 else 8
+        numpy_type = np.dtype(bool if kind == "b" else f"{kind}{size}")
         values = column.to_numpy(dtype=numpy_type, na_value=numpy_type.type(0))
         return pl.Series(name, values).set(pl.Series(missing), None)
-    values = [
+    objects = [
         None if gap else value for value, gap in zip(column.tolist(), missing.tolist(), strict=True)
     ]
-    if {type(value) for value in values} <= {bool, type(None)}:
-        return pl.Series(name, values, dtype=pl.Boolean)
+    types = {type(value) for value in objects if value is not None}
+    if types <= {bool}:
+        return pl.Series(name, objects, dtype=pl.Boolean)
+    if float in types and types <= {int, float}:
+        return pl.Series(name, [None if value is None else float(value) for value in objects])
     try:
-        return pl.Series(name, values, strict=True)
-    except (TypeError, pl.exceptions.PolarsError):  # of several types: as they are written
-        texts = [None if value is None else str(value) for value in values]
-        return pl.Series(name, texts, dtype=pl.String)
-
-
-def in_pandas_or_polars(X: Any) -> str:
-    """The library of a frame, in words for messages."""
-    return f"{type(X).__module__.partition('.')[0]} frame"
-
-
-def of_columns(columns: Mapping[str, Any]) -> pl.LazyFrame:
-    """A frame made of arrays, by name."""
-    import polars as pl
-
-    return pl.DataFrame({name: np.asarray(values) for name, values in columns.items()}).lazy()
+        series = pl.Series(name, objects, strict=True)
+        if series.dtype != pl.Object:
+            return series
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        pass
+    # Of several types, or of one that polars does not know: as they are written.
+    texts = [None if value is None else as_text(value) for value in objects]
+    return pl.Series(name, texts, dtype=pl.String)

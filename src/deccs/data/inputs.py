@@ -12,7 +12,7 @@ import torch
 from sklearn.utils.validation import validate_data
 
 from deccs.data.coding import Coding
-from deccs.data.frames import is_frame
+from deccs.data.frames import is_frame, is_plain_frame
 from deccs.data.source import (
     ArrayRows,
     FilledRows,
@@ -56,7 +56,7 @@ def as_rows(estimator: Any, X: Any, *, reset: bool) -> RowSource:
     if is_frame(X):
         if reset:
             table = tabulated(X, getattr(estimator, "kinds", None))
-            if not table.is_plain:
+            if not (table.is_plain and is_plain_frame(X)):
                 table.warn_of_what_is_left_out()
                 return coded_source(estimator, table.rows(), reset=True)
         elif coding is not None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deccs.data.frames import as_polars
+from deccs.data.frames import as_polars, holds
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,10 +29,14 @@ MOST_LEVELS = 1_000
 ENOUGH_ROWS = 10  # in three rows, 1, 2, 3 may be chance, and so may three different words
 EXPECTED_REPEATS = 5.0  # numbers drawn at random would repeat so often: if none does, they are ids
 ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?)?$"
+LEAST_CODE = 1_000  # "phone_calls" are few, phone numbers and zip codes have four digits and more
+MOST_GROUPS = 30
+LEADING_ZERO = r"^-?0\d"
 EXACT = 2.0**53  # whole numbers above are rounded in a double
 
 # A name is cut into words: "zip_code", "ZipCode" and "zip code" are alike.
-ID_WORDS = frozenset(("id", "ids", "uuid", "guid", "index", "idx", "key", "row"))
+KEY_WORDS = frozenset(("id", "ids", "uuid", "guid", "key"))
+ID_WORDS = KEY_WORDS | {"index", "idx", "row"}
 CODE_WORDS = frozenset(
     (
         "zip",
@@ -68,9 +72,19 @@ GROUP_WORDS = frozenset(
 )
 YES_NO = {
     **dict.fromkeys(
-        ("yes", "y", "true", "t", "on", "1", "1.0", "ja", "oui", "si", "sí", "x", "✓"), 1
+        (
+            *("yes", "y", "true", "t", "on", "1", "1.0", "x", "✓"),
+            *("ja", "wahr", "oui", "vrai", "si", "sí", "sim", "tak", "да"),
+        ),
+        1,
     ),
-    **dict.fromkeys(("no", "n", "false", "f", "off", "0", "0.0", "nein", "non", "-"), 0),
+    **dict.fromkeys(
+        (
+            *("no", "n", "false", "f", "off", "0", "0.0", "-"),
+            *("nein", "falsch", "non", "faux", "não", "nee", "nej", "nie", "нет"),
+        ),
+        0,
+    ),
 }
 SCALES = (  # words with an order, from low to high
     ("very low", "low", "medium", "high", "very high"),
@@ -222,6 +236,9 @@ def distinct_in(frame: pl.LazyFrame, sample: pl.DataFrame, *, is_large: bool) ->
 
     found, open_questions = {}, []
     for values in sample:
+        if holds(values.dtype):  # lists and records cannot be counted
+            found[values.name] = sample.height
+            continue
         known = values.drop_nulls()
         count = found[values.name] = known.n_unique()
         if known.dtype == pl.String or count <= 2 or count > 0.5 * len(known):
@@ -240,19 +257,19 @@ def kind_of(facts: Facts) -> ColumnKind:
 
     if facts.n_known == 0 or facts.dtype == pl.Null:
         return told(facts, "constant", "no values")
+    if holds(facts.dtype):
+        return told(facts, "text", f"holds {holds(facts.dtype)}, not single values")
     if facts.n_distinct <= 1 and facts.n_missing == 0:
         return told(facts, "constant", f"all values are {short(facts.sample[0])}")
     if facts.dtype == pl.Boolean:
         return told(facts, "yes/no")
-    if facts.dtype.is_temporal() and facts.dtype not in (pl.Time, pl.Duration):
+    if facts.dtype.is_temporal():
         return told(facts, "date")
     if facts.n_distinct == 1:
         return told(facts, "yes/no", f"{short(facts.sample[0])} or nothing")
     if isinstance(facts.dtype, pl.Enum):
         return told(facts, "ordered", "its type has an order")
-    if facts.dtype == pl.Categorical:
-        return told(facts, "category")
-    if facts.dtype.is_numeric() or facts.dtype in (pl.Time, pl.Duration):
+    if facts.dtype.is_numeric():
         return kind_of_numbers(facts)
     return kind_of_words(facts)
 
@@ -273,10 +290,13 @@ def kind_of_numbers(facts: Facts) -> ColumnKind:
         return told(facts, "id", "named like an id, every value once")
     if never_repeats(facts):
         return told(facts, "id", "whole numbers of which none repeats: ids in disguise")
-    if named & CODE_WORDS and facts.n_distinct > 2:
+    if named & CODE_WORDS and facts.high >= LEAST_CODE:
         return told(facts, "code", "named like a code: its size means nothing")
-    if named & GROUP_WORDS and facts.n_distinct <= 30 and facts.n_distinct <= facts.n_known / 5:
+    is_few = facts.n_distinct <= MOST_GROUPS and facts.n_distinct <= facts.n_known / 5
+    if named & (GROUP_WORDS | KEY_WORDS) and is_few:
         return told(facts, "category", "few numbers, named like a group")
+    if facts.words and facts.words[-1] in KEY_WORDS:
+        return told(facts, "code", "named like the id of something else: its size means nothing")
     return told(facts, "number")
 
 
@@ -313,6 +333,8 @@ def expected_repeats(n: int, size: float) -> float:
 
 def kind_of_words(facts: Facts) -> ColumnKind:
     """Categories where values repeat; else ids or free text."""
+    import polars as pl
+
     sample = facts.sample.cast(str, strict=False)
     texts = sample.str.strip_chars().str.to_lowercase()
     distinct = set(texts.unique().to_list())
@@ -322,15 +344,25 @@ def kind_of_words(facts: Facts) -> ColumnKind:
         and len({YES_NO[one] for one in distinct}) == 2
     ):
         return told(facts, "yes/no")
-    share = share_of_numbers(sample)
-    if share >= 0.5:
-        example = next(text for text in sample.to_list() if not is_number(text))
+    if scale_of(distinct) is not None:
+        return told(facts, "ordered", "known words with an order")
+    if facts.dtype == pl.Categorical:
+        if 2 * facts.n_distinct <= facts.n_known:
+            return told(facts, "category")
+        return kind_of_distinct_words(facts, sample)
+    numbers = as_numbers(sample)
+    if not numbers.has_nulls():
+        return kind_of_written_numbers(facts, sample, numbers)
+    if numbers.null_count() <= 0.5 * len(numbers):
+        example = sample.filter(numbers.is_null())[0]
         return told(facts, "text", f"numbers, but also text such as {short(example)}")
     if share_of_dates(sample) == 1:
         return told(facts, "date", "text that holds dates")
-    scale = scale_of(distinct)
-    if scale is not None:
-        return told(facts, "ordered", "known words with an order")
+    return kind_of_distinct_words(facts, sample)
+
+
+def kind_of_distinct_words(facts: Facts, sample: pl.Series) -> ColumnKind:
+    """Categories, ids or free text, by how often words repeat and how long they are."""
     n_known, n_distinct = facts.n_known, facts.n_distinct
     if n_known < ENOUGH_ROWS:
         return told(facts, "category" if n_distinct < n_known else "text", "too few rows to tell")
@@ -344,11 +376,31 @@ def kind_of_words(facts: Facts) -> ColumnKind:
         return told(facts, "code", "named like a code, many values")
     if n_words > 4 and n_distinct > 0.2 * n_known:
         return told(facts, "text", "several words, few of them repeat")
-    counts = sample.value_counts()["count"].to_numpy()
+    counts = sample.alias("value").value_counts()["count"].to_numpy()
     common = counts[counts >= least_count(len(sample))].sum() / len(sample)
     if common < 0.5 or n_distinct > MOST_LEVELS * 10:
-        return told(facts, "text", f"{n_distinct:,} different values, few of them repeat")
+        return told(facts, "text", f"{n_distinct:,} different values, most of them rare")
     return told(facts, "category")
+
+
+def kind_of_written_numbers(facts: Facts, sample: pl.Series, numbers: pl.Series) -> ColumnKind:
+    """Numbers written as text are numbers, unless they begin with a 0, as codes do: 01307."""
+    import polars as pl
+
+    if sample.str.contains(LEADING_ZERO).any():
+        if facts.n_distinct <= MOST_GROUPS and facts.n_distinct <= facts.n_known / 5:
+            return told(facts, "category", "numbers that begin with a 0")
+        return told(facts, "code", "numbers that begin with a 0: a code")
+    is_whole = bool((numbers == numbers.floor()).all())
+    return kind_of_numbers(
+        replace(
+            facts,
+            dtype=pl.Int64() if is_whole else pl.Float64(),
+            low=float(np.nan_to_num(numbers_in(numbers)).min()),
+            high=float(np.nan_to_num(numbers_in(numbers)).max()),
+            sample=numbers,
+        )
+    )
 
 
 def least_count(n_rows: int) -> int:
@@ -370,19 +422,11 @@ def scale_of(words: set[str]) -> tuple[str, ...] | None:
     return next((scale for scale in SCALES if len(lowered) > 1 and lowered <= set(scale)), None)
 
 
-def is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def share_of_numbers(sample: pl.Series) -> float:
-    """The share of texts that are numbers."""
+def as_numbers(texts: pl.Series) -> pl.Series:
+    """Texts as doubles, null where they are words."""
     import polars as pl
 
-    return mean_of(sample.str.strip_chars().cast(pl.Float64, strict=False).is_not_null())
+    return texts.str.strip_chars().cast(pl.Float64, strict=False)
 
 
 def mean_of(values: pl.Series) -> float:
@@ -399,18 +443,28 @@ def share_of_dates(sample: pl.Series) -> float:
 
 
 def numbers_in(values: pl.Series) -> np.ndarray:
-    """Numbers, and durations and times of the day in their own units, as doubles."""
+    """Numbers as doubles."""
     import polars as pl
 
-    return values.to_physical().cast(pl.Float64).to_numpy()
+    return values.cast(pl.Float64).to_numpy()
 
 
 def given_kind(facts: Facts, kind: str) -> ColumnKind:
     """The kind that the user says, if the values can be read so."""
     import polars as pl
 
-    if kind == "number" and facts.dtype == pl.String and share_of_numbers(facts.sample) == 0:
+    if holds(facts.dtype) and kind in USED:
+        raise KindError(
+            f"Column {facts.name!r} holds {holds(facts.dtype)}, not single values, and cannot be a {kind} column. "
+            "Make columns of single values of it."
+        )
+    if kind == "number" and not could_be_numbers(facts):
         raise KindError(f"Column {facts.name!r} cannot be numbers: {example_of(facts)}.")
+    if kind == "yes/no" and not could_be_yes_or_no(facts):
+        raise KindError(
+            f"Column {facts.name!r} cannot be yes or no: it has {facts.n_distinct:,} values. "
+            "Say category."
+        )
     if (
         kind == "date"
         and not facts.dtype.is_temporal()
@@ -420,6 +474,23 @@ def given_kind(facts: Facts, kind: str) -> ColumnKind:
             f"Column {facts.name!r} cannot be dates: {example_of(facts)}. Write dates as 2024-01-31."
         )
     return told(facts, kind, "as you said", given=True)
+
+
+def could_be_numbers(facts: Facts) -> bool:
+    """Whether values are numbers, or some texts are."""
+    import polars as pl
+
+    if facts.dtype in (pl.String, pl.Categorical, pl.Enum):
+        return bool(as_numbers(facts.sample.cast(pl.String)).is_not_null().any())
+    return facts.dtype.is_numeric() or facts.dtype in (pl.Boolean, pl.Null)
+
+
+def could_be_yes_or_no(facts: Facts) -> bool:
+    """Whether there are two values at most, or several ways to write yes and no."""
+    import polars as pl
+
+    words = set(facts.sample.cast(pl.String).str.to_lowercase().to_list())
+    return facts.n_distinct <= 2 or words <= set(YES_NO)
 
 
 def example_of(facts: Facts) -> str:
@@ -434,7 +505,7 @@ def values_in_words(facts: Facts, kind: str) -> str:
     """A few values of a column, or its range."""
     import polars as pl
 
-    if not len(facts.sample):
+    if not len(facts.sample) or holds(facts.dtype):
         return ""
     if kind == "date" and facts.dtype.is_temporal():
         low, high = facts.sample.min(), facts.sample.max()
@@ -442,7 +513,8 @@ def values_in_words(facts: Facts, kind: str) -> str:
     if kind == "number" and facts.dtype.is_numeric():
         return f"{facts.low:,.6g} to {facts.high:,.6g}"
     texts = facts.sample.cast(pl.String, strict=False)
-    common = texts.value_counts(sort=True)[facts.name].head(3).to_list()
+    counts = texts.alias("value").to_frame().group_by("value", maintain_order=True).len()
+    common = counts.sort("len", descending=True, maintain_order=True)["value"].head(3).to_list()
     more = facts.n_distinct - len(common)
     return ", ".join(short(text) for text in common) + (f" and {more:,} more" if more > 0 else "")
 

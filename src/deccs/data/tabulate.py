@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deccs.data.coding import Coding, each_batch, fit_coding
-from deccs.data.frames import as_polars
+from deccs.data.frames import as_polars, column
 from deccs.data.kinds import ColumnKind, kinds_of
 from deccs.data.source import ArrayRows, MemmapRows, rows_at_once
 
@@ -83,7 +83,7 @@ def coded_rows(X: Any, coding: Coding, *, is_large: bool = False) -> ArrayRows:
     """The rows of a frame, coded as those of the fit; columns are found by name."""
     frame = as_polars(X)
     coding.check_columns(frame.collect_schema().names())
-    chosen = frame.select(coding.names)
+    chosen = frame.select(column(name) for name in coding.names)
     if not is_large:
         return ArrayRows(coding(chosen.collect()), coding=coding)
     return MemmapRows(in_temporary_file(chosen, coding), coding=coding)
