@@ -288,7 +288,7 @@ def rename_in_labels(path: Path, names: Sequence[str]) -> None:
     import polars as pl
 
     labels_frame(path)  # it may come from anyone
-    excel = {"infer_schema_length": None, "drop_empty_rows": False, "drop_empty_cols": False}
+    excel: Any = {"infer_schema_length": None, "drop_empty_rows": False, "drop_empty_cols": False}
     is_excel = path.suffix == ".xlsx"
     frame = pl.read_excel(path, **excel) if is_excel else pl.read_parquet(path)
     if "name" not in frame.columns:

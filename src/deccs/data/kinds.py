@@ -6,7 +6,7 @@ Every rule is a function below, and says in words why it holds; the words are sh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,8 @@ ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?)?$"
 LEAST_CODE = 1_000  # "phone_calls" are few, phone numbers and zip codes have four digits and more
 MOST_GROUPS = 30
 LEADING_ZERO = r"^-?0\d"
+NUMBERED = re.compile(r"(.*?)\d+(?:[ ,_x]\d+)?", re.DOTALL)  # "pixel 3", "p3", "3", "pixel 3,4"
+LEAST_BLOCK = 20  # columns that are only numbered are an array
 EXACT = 2.0**53  # whole numbers above are rounded in a double
 
 # A name is cut into words: "zip_code", "ZipCode" and "zip code" are alike.
@@ -173,9 +175,31 @@ def kinds_of(
     given = dict(given or {})
     facts = facts_of(as_polars(frame), is_large=is_large)
     check_given(given, [one.name for one in facts])
+    in_block = of_one_block(facts)
     return tuple(
-        given_kind(one, given[one.name]) if one.name in given else kind_of(one) for one in facts
+        given_kind(one, given[one.name])
+        if one.name in given
+        else told(one, "number", f"one of {in_block[one.name]} numbered columns")
+        if one.name in in_block
+        else kind_of(one)
+        for one in facts
     )
+
+
+def of_one_block(facts: Sequence[Facts]) -> dict[str, int]:
+    """Numeric columns that are only numbered (pixel0, pixel1, ...), with the number of columns of their block.
+
+    They are an array: none of them is a code or says yes and no by itself, and none may be left out, since
+    images need all of their pixels.
+    """
+    blocks: dict[str, list[str]] = {}
+    for one in facts:
+        numbered = NUMBERED.fullmatch(one.name)
+        if numbered and one.dtype.is_numeric():
+            blocks.setdefault(numbered[1], []).append(one.name)
+    return {
+        name: len(names) for names in blocks.values() if len(names) >= LEAST_BLOCK for name in names
+    }
 
 
 def check_given(given: Mapping[str, str], names: Iterable[str]) -> None:
