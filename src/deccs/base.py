@@ -146,8 +146,8 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Learn the clustering of X. ``y`` is ignored."""
+        check_parameters(self)  # first: it says what kinds are, by which X is read
         source = as_source(self, X, reset=True)
-        check_parameters(self)
         for name in (
             "count_",
             "n_clusters_",
