@@ -66,7 +66,7 @@ from deccs.training.start import Start, starting_autoencoder
 
 SCALE = one_of("auto", "global", "columns", "robust", "rows", None)
 KINDS_OF_COLUMNS = NONE | Rule(
-    f"None or a dict of column names and kinds ({', '.join(KINDS)})",
+    f"a dict of column names and kinds ({', '.join(KINDS)})",
     lambda value: (
         isinstance(value, Mapping)
         and all(isinstance(name, str) and kind in KINDS for name, kind in value.items())
