@@ -573,7 +573,7 @@ def test_wrong_width_of_new_data(plain, blobs):
         ),
         (
             {"scale": "minmax"},
-            "scale must be 'auto' or 'global' or 'columns' or 'rows' or None, got 'minmax'",
+            "scale must be 'auto' or 'global' or 'columns' or 'robust' or 'rows' or None, got 'minmax'",
         ),
         ({"layers": "wide"}, "network.layers must be 'auto' or a tuple of layer .*, got 'wide'"),
         ({"layers": ()}, r"network.layers must be .*, got \(\)"),
