@@ -19,7 +19,7 @@ from deccs.data.table_scaling import (
     tails_of,
 )
 from deccs.data.tabulate import coded_rows, tabulated
-from tests.data.test_coding import mixed
+from tests.helpers.frames import mixed
 
 NAN = np.nan
 
@@ -120,7 +120,9 @@ def test_numbers_with_a_few_gaps_are_scaled_like_complete_ones():
     assert_allclose(scaler(X), whole(X), atol=0.05)
 
 
-@pytest.mark.parametrize(("scale", "kind"), [("global", "one"), ("columns", "each"), (None, "as is")])
+@pytest.mark.parametrize(
+    ("scale", "kind"), [("global", "one"), ("columns", "each"), (None, "as is")]
+)
 def test_the_user_decides_of_numbers(scale, kind):
     X = np.random.default_rng(0).normal(5, 2, (500, 2)) * [1, 10]
     X[3, 0] = NAN
@@ -145,7 +147,9 @@ def test_long_tails_are_bent_and_normal_ones_are_not():
     sample = np.column_stack([rng.normal(size=5_000), rng.lognormal(0, 2.5, 5_000)])
     center, unit = tails_of(sample, np.array([True, True]))
     assert unit[0] == 0 and unit[1] > 0
-    assert share_of_tails(bent(sample, center, unit)[:, 1]) < 0.2 < 0.5 < share_of_tails(sample[:, 1])
+    assert (
+        share_of_tails(bent(sample, center, unit)[:, 1]) < 0.2 < 0.5 < share_of_tails(sample[:, 1])
+    )
 
 
 def test_bending_keeps_the_order_of_values():
@@ -159,6 +163,16 @@ def test_a_constant_beside_gaps_is_centered_and_not_blown_up():
     values = np.array([[1e6 / 3], [NAN], [1e6 / 3]])
     mean, deviation = spread_of(values, np.array([True]), "columns")
     assert abs((1e6 / 3 - mean[0]) / deviation[0]) < 1e-6
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300, 8e307])
+@pytest.mark.parametrize("scale", ["auto", "columns", "global", "robust"])
+def test_numbers_of_any_size_are_scaled(size, scale):
+    X = np.random.default_rng(0).uniform(-2, 2, (300, 2))
+    X[:3, 0] = NAN
+    expected, scaler = (fit_scaler(ArrayRows(X * unit), scale) for unit in (1, size))
+    assert_allclose(scaler(X * size), expected(X), atol=1e-9)
+    scaler.check_stored()
 
 
 @pytest.mark.parametrize("value", [1e300, -1e300, 1e30])
