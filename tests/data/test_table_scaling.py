@@ -19,7 +19,7 @@ from deccs.data.table_scaling import (
     tails_of,
 )
 from deccs.data.tabulate import coded_rows, tabulated
-from tests.data.test_coding import mixed
+from tests.helpers.frames import mixed
 
 NAN = np.nan
 
@@ -163,6 +163,16 @@ def test_a_constant_beside_gaps_is_centered_and_not_blown_up():
     values = np.array([[1e6 / 3], [NAN], [1e6 / 3]])
     mean, deviation = spread_of(values, np.array([True]), "columns")
     assert abs((1e6 / 3 - mean[0]) / deviation[0]) < 1e-6
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300, 8e307])
+@pytest.mark.parametrize("scale", ["auto", "columns", "global", "robust"])
+def test_numbers_of_any_size_are_scaled(size, scale):
+    X = np.random.default_rng(0).uniform(-2, 2, (300, 2))
+    X[:3, 0] = NAN
+    expected, scaler = (fit_scaler(ArrayRows(X * unit), scale) for unit in (1, size))
+    assert_allclose(scaler(X * size), expected(X), atol=1e-9)
+    scaler.check_stored()
 
 
 @pytest.mark.parametrize("value", [1e300, -1e300, 1e30])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import safetensors.numpy
 from sklearn.cluster import AgglomerativeClustering, KMeans, MiniBatchKMeans
 from sklearn.mixture import GaussianMixture
@@ -18,6 +19,7 @@ from torch import nn
 
 from deccs import DECCS, Network, Pretraining, Rounds, consensus, deep
 from deccs.storage.models import estimators
+from tests.helpers.frames import mixed
 
 QUICK = {
     "network": Network(layers=(6, 2)),
@@ -62,6 +64,28 @@ def make_rows() -> np.ndarray:
     return centers[rng.integers(0, 3, 40)] + rng.normal(0, 1, (40, 4))
 
 
+def make_frame() -> Any:
+    """40 rows with a column of each kind, free text, and gaps."""
+    frame = mixed(40)
+    notes = [f"note {place % 7} of {place % 5}" for place in range(40)]
+    return frame.with_columns(note=pl.Series(notes))
+
+
+def frame_for(model: Any) -> Any:
+    """Five rows that a model of a frame can read, whatever columns its file says it has."""
+    frame, columns = make_frame()[:5], {}
+    for column in model.coding_.columns:
+        if column.name in frame.columns and column.kind != "number":
+            columns[column.name] = frame[column.name].cast(pl.String)
+        elif column.kind == "date":
+            columns[column.name] = frame["born"]
+        elif column.levels:
+            columns[column.name] = pl.Series((5 * column.levels)[:5])
+        else:
+            columns[column.name] = frame["size"]
+    return pl.DataFrame(columns)
+
+
 def encoder_of_images() -> nn.Sequential:
     """Layers of all sorts that files know."""
     return nn.Sequential(
@@ -84,6 +108,9 @@ def layers_of_all_sorts() -> tuple[nn.Sequential, nn.Sequential]:
 
 MORE = {
     "DECCS, k unknown": partial(quick, DECCS, n_clusters="2-4"),
+    "DECCS, frame": partial(quick, DECCS, kinds={"note": "text"}),
+    "DECCS, frame, k unknown": partial(quick, DECCS, n_clusters="2-4", views=None),
+    "IDEC, frame": partial(quick, deep.IDEC),
     "DECCS, the paper's": partial(quick, DECCS, views=None),
     "DECCS, members of different k": partial(
         quick,
@@ -125,7 +152,10 @@ def victims() -> dict[str, Victim]:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {name: saved(make().fit(make_rows())) for name, make in (ours | MORE).items()}
+        return {
+            name: saved(make().fit(make_frame() if "frame" in name else make_rows()))
+            for name, make in (ours | MORE).items()
+        }
 
 
 def saved(model: Any) -> Victim:

@@ -11,7 +11,7 @@ from deccs.data.scalers import fit_scaler
 from deccs.data.source import ArrayRows
 from deccs.data.tabulate import tabulated
 from deccs.network.reconstruction import SQUARED, TableError, cost_of, error_for
-from tests.data.test_coding import mixed
+from tests.helpers.frames import mixed
 
 
 def table(frame=None):

@@ -129,7 +129,7 @@ class RandomProjections(SoftClusterer):
 
     def _dimension(self, sample: RowSource, root: int, listeners: Listeners) -> int:
         """q: the one asked for, or the one whose partitions agree best with each other."""
-        n_points, n_features = sample.shape
+        n_points, n_features = sample.shape[0], self._widths[0]
         if not isinstance(self.n_components, str):
             return min(int(self.n_components), n_features)
         candidates = dimensions_to_try(n_features)
@@ -165,7 +165,7 @@ class RandomProjections(SoftClusterer):
         listeners: Listeners = NOBODY,
     ) -> list[Projection]:
         """Draw the projections and cluster the sample in each."""
-        n_features = sample.shape[1]
+        n_features = self._widths[0]
         seeds = [seed_for(root, "projection", number) for number in range(n_projections)]
         matrices = [gaussian_matrix(n_features, q, seed_for(seed, "matrix")) for seed in seeds]
         side_by_side = np.hstack(matrices)  # (n_features, n_projections * q)

@@ -556,7 +556,7 @@ class ConsensusMatrix(Clusterer):
         """(n, n_columns) scaled rows."""
         selected = SelectedRows(source, rows)
         parts = [self.scaler_(block) for _, block in each_block(selected)]
-        return np.concatenate(parts) if parts else np.empty((0, source.shape[1]))
+        return np.concatenate(parts) if parts else np.empty((0, self._widths[0]))
 
     def _resampled(self, fit: Fit) -> list[np.ndarray]:
         """The labels of the tracked rows in every resample, (n_k, n_tracked) each."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -54,6 +54,8 @@ class Cell:
 class Column:
     """How a column is coded."""
 
+    KEEPS_TEXT: ClassVar[bool] = True  # a level with a no-break space must be found again
+
     name: str
     kind: Annotated[str, one_of(*USED, "text")]
     levels: tuple[str, ...] = ()  # in the order of their codes
@@ -67,6 +69,11 @@ class Column:
         needs_levels = self.kind in ("yes/no", "category", "ordered")
         if needs_levels != bool(self.levels) or len(self.levels) > MOST_LEVELS + 1:
             raise ValueError(f"the column {self.name!r:.60} has {len(self.levels)} levels")
+        texts = (self.name, *self.levels)
+        if any(frames.as_text(text) != text for text in texts):
+            raise ValueError("a column has a name or a level that cannot be written")
+        if max(len(level) for level in ("", *self.levels)) > LONGEST_LEVEL:
+            raise ValueError(f"the column {self.name!r:.60} has a level of too many letters")
         if len(set(self.levels)) < len(self.levels) or not set(self.parts) <= set(PARTS):
             raise ValueError(f"the column {self.name!r:.60} has levels or parts twice")
 

@@ -16,13 +16,17 @@ import numpy as np
 from deccs.data.coding import Cell, Coding
 from deccs.data.filling import Filling, fit_filling
 from deccs.data.scaling import (
+    EPSILON,
     FARTHEST,
     FINITE_COLUMNS,
     LARGE,
     POSITIVE_COLUMNS,
+    SMALL,
+    TINIEST,
     Scaler,
     automatic_scale,
     facts_of,
+    unusual_exponents,
 )
 from deccs.data.source import FilledRows, RowSource
 from deccs.storage import reals, stored, wholes
@@ -103,7 +107,10 @@ class TableScaler(Scaler):
             values = bent(
                 block[:, self.numbers], self.center[self.numbers], self.unit[self.numbers]
             )
-            scaled = (values - self.mean[self.numbers]) / self.deviation[self.numbers]
+            mean, deviation = self.mean[self.numbers], self.deviation[self.numbers]
+            scaled = (values - mean) / deviation
+            # The difference of two doubles may be larger than any double. That of quotients is not.
+            scaled = np.where(np.isinf(scaled), values / deviation - mean / deviation, scaled)
         out[:, self.starts[self.numbers]] = (scaled * self.weight[self.numbers]).clip(
             -FARTHEST, FARTHEST
         )
@@ -203,9 +210,11 @@ def tails_of(sample: np.ndarray, may_bend: np.ndarray) -> tuple[np.ndarray, np.n
         values = sample[~np.isnan(sample[:, place]), place]
         if len(values) < LEAST_FOR_TAILS or share_of_tails(values) <= TAILS:
             continue
+        if np.abs(values).max() > LARGE:  # no unit for these is fit for every value
+            continue
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
         spread = (high - low) / 1.349  # the deviation, if the middle is normal
-        if spread > 0:
+        if spread > SMALL:
             center[place], unit[place] = middle, spread
     return center, unit
 
@@ -218,6 +227,7 @@ def share_of_tails(values: np.ndarray) -> float:
     >>> round(share_of_tails(np.array([*np.zeros(99), 100.0])), 2)
     0.99
     """
+    values = values / (np.abs(values).max() or 1.0)  # the squares of 1e300 are too large
     squares = np.square(values - values.mean())
     outermost = np.sort(squares)[-max(1, len(values) // 100) :]
     total = squares.sum()
@@ -232,15 +242,25 @@ def spread_of(
     known = is_number & ~np.isnan(values).all(axis=0)
     if scale is None or not known.any():
         return mean, deviation
-    numbers = values[:, known]
-    if scale == "global":
-        mean[known], deviation[known] = np.nanmean(numbers), np.nanstd(numbers) or 1.0
-        return mean, deviation
-    mean[known] = np.nanmean(numbers, axis=0)
-    spread = np.nanstd(numbers, axis=0)
-    rounding = 64 * np.finfo(float).eps * np.nanmax(np.abs(numbers), axis=0)
-    deviation[known] = np.where(spread > rounding, spread, np.maximum(1.0, 1e6 * rounding))
+    numbers, axis = values[:, known], None if scale == "global" else 0
+    units = units_of(np.nanmax(np.abs(numbers), axis=axis))
+    numbers = numbers / units
+    spread = np.nanstd(numbers, axis=axis)
+    rounding = 64 * EPSILON * np.nanmax(np.abs(numbers), axis=axis)
+    spread = np.where(spread > rounding, spread, np.maximum(1.0, 1e6 * rounding))
+    mean[known] = np.nanmean(numbers, axis=axis) * units
+    deviation[known] = np.maximum(spread * units, TINIEST)
     return mean, deviation
+
+
+def units_of(sizes: np.ndarray) -> np.ndarray:
+    """Powers of two to measure numbers of these sizes in, so that squares can be computed; mostly 1.
+
+    >>> units_of(np.array([0.0, 3.0, 2.0**400]))
+    array([1.00000000e+000, 1.00000000e+000, 2.58224988e+120])
+    """
+    usual = (sizes == 0) | ((sizes > SMALL) & (sizes < LARGE))
+    return np.where(usual, 1.0, np.ldexp(0.5, np.frexp(sizes)[1]))
 
 
 def shares_of(codes: np.ndarray, n_levels: int) -> np.ndarray:
@@ -265,7 +285,9 @@ def weight_of(cell: Cell) -> float:
 def scale_of_numbers(source: RowSource) -> str | None:
     """What the rule for complete numbers says where gaps hold the mean of their column."""
     sample = source.read(evenly(source.shape[0], MOST_SAMPLED))
-    empty = np.isnan(sample).all(axis=0)
-    filled = FilledRows(source, np.nanmean(np.where(empty, 0.0, sample), axis=0))
-    chosen = automatic_scale(facts_of(filled), filled)
+    filled = FilledRows(source, spread_of(sample, np.ones(sample.shape[1], bool), "columns")[0])
+    facts = facts_of(filled)
+    if unusual_exponents(facts, "auto") is not None:
+        return "columns"
+    chosen = automatic_scale(facts, filled)
     return {"none": None, "global": "global"}.get(chosen, "columns")

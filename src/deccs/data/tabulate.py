@@ -40,7 +40,7 @@ class FrameTable:
     def is_plain(self) -> bool:
         """Whether all columns are complete numbers, so that there is nothing to code."""
         plain = all(kind.kind == "number" and not kind.n_missing for kind in self.kinds)
-        return plain and not self.is_large
+        return plain and bool(self.kinds) and not self.is_large
 
     @property
     def left_out(self) -> dict[str, str]:

@@ -19,6 +19,7 @@ from torch.nn.functional import embedding_bag, softplus
 from deccs.base import Fit, TrainedEmbedder
 from deccs.checks import Rule, is_widths, number, whole
 from deccs.consensus.partitions import DistinctRows
+from deccs.data.rows import widths_of
 from deccs.data.scaling import Scaler
 from deccs.data.source import RowSource, blocks, each_block, rows_at_once
 from deccs.deep.base import first_centers
@@ -88,7 +89,7 @@ def consensus_graph(H: csr_array, rows: csr_array, counts: np.ndarray, n_neighbo
 
 def row_means(source: RowSource, scaler: Scaler, rows: DistinctRows) -> np.ndarray:
     """(n_rows, n_features) float32: the mean of the scaled points with the same base labels."""
-    total = np.zeros((len(rows), source.shape[1]))
+    total = np.zeros((len(rows), widths_of(scaler, source.shape[1])[0]))
     for place, block in each_block(source):
         row_of = rows.row_of[place]
         point = np.arange(len(row_of))

@@ -19,6 +19,7 @@ from deccs.answer import Answer
 from deccs.base import Fit
 from deccs.checks import whole
 from deccs.consensus.partitions import DistinctRows, distinct_rows, membership
+from deccs.data.rows import widths_of
 from deccs.data.scaling import Scaler
 from deccs.data.source import RowSource, blocks, each_block
 from deccs.deep.base import DeepClustering, first_centers, one_hot, squared_distances
@@ -82,7 +83,7 @@ def kmeans_ensemble(
     greatest of ``sizes``. That makes the members differ ("random parameter selection"). A callback
     can stop after any member.
     """
-    n_features = source.shape[1]
+    n_features, _ = widths_of(scaler, source.shape[1])
     centers = checkpoint.restore("members", partial(checked_centers, n_features, n_members)) or []
     while len(centers) < n_members:
         seed = seed_for(root, "base partition", len(centers))

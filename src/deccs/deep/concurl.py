@@ -194,7 +194,11 @@ class ConCURL(TrainedMethod, method="ConCURL"):
 
     def _network(self, fit: Fit, rows: Rows) -> Autoencoder:
         """The untrained map from rows to vectors of unit length, without a decoder."""
-        shape = shape_of_images(self.image_shape, rows.n_features)
+        if rows.n_inputs > rows.n_features and not isinstance(self.image_shape, str):
+            raise ValueError(
+                f"image_shape={self.image_shape!r} needs rows without missing values. Fill them first."
+            )
+        shape = shape_of_images(self.image_shape, rows.n_inputs)
         with torch_seeded(fit.root, "initial weights"):
             encoder = (
                 small_convolutions(*shape)

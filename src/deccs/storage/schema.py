@@ -188,13 +188,18 @@ def stored(cls: type[T]) -> type[T]:
 
     def make(fields: Fields) -> T:
         value = cls(**fields)
-        hints = hints_of(cls)  # type: ignore[arg-type]
+        hints = {name: hints_of(cls)[name] for name in names}  # type: ignore[arg-type]
         check_fields(cls.__name__, {name: getattr(value, name) for name in names}, hints)
         if hasattr(value, "check_stored"):
             value.check_stored()
         return value
 
-    register(cls, lambda value: {name: getattr(value, name) for name in names}, make)
+    register(
+        cls,
+        lambda value: {name: getattr(value, name) for name in names},
+        make,
+        keeps_text=getattr(cls, "KEEPS_TEXT", False),
+    )
     return cls
 
 

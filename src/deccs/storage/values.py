@@ -77,6 +77,9 @@ class Kind:
     type: type
     take: Callable[[Any], Fields]
     make: Callable[[Fields], Any]
+    keeps_text: bool = (
+        False  # control characters, too; whoever shows the texts makes them printable
+    )
 
 
 KINDS: dict[str, Kind] = {}  # by name in the file; no name of a file is ever imported
@@ -85,11 +88,16 @@ KINDS: dict[str, Kind] = {}  # by name in the file; no name of a file is ever im
 RENAMED = {"centres": "centers", "FuzzyCentres": "FuzzyCenters", "neighbours": "neighbors"}
 
 
-def register(cls: type, take: Callable[[Any], Fields], make: Callable[[Fields], Any]) -> None:
+def register(
+    cls: type,
+    take: Callable[[Any], Fields],
+    make: Callable[[Fields], Any],
+    keeps_text: bool = False,
+) -> None:
     """Let files hold values of this type: ``take`` gives the fields to store, ``make`` builds the value."""
     if cls.__name__ in KINDS:
         raise ValueError(f"There are two types to be stored as {cls.__name__!r}.")
-    KINDS[cls.__name__] = Kind(cls, take, make)
+    KINDS[cls.__name__] = Kind(cls, take, make, keeps_text)
 
 
 def make_range(fields: Fields) -> range:
@@ -243,9 +251,12 @@ class Reader:
         kind = RENAMED.get(kind, kind)
         if kind not in KINDS:
             raise ModelFileError(f"it holds a {kind!r:.60}, which this deccs does not know")
+        from_stranger = self.from_stranger
+        self.from_stranger = from_stranger and not KINDS[kind].keeps_text
         fields = {
             RENAMED.get(name, name): self.value(part) for name, part in tree["fields"].items()
         }
+        self.from_stranger = from_stranger
         return KINDS[kind].make(fields)
 
     def _dict(self, items: Any) -> dict[Any, Any]:
