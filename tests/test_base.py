@@ -101,6 +101,7 @@ def test_parameters_are_a_signature_clone_and_repr():
         "n_clusters",
         "limit",
         "scale",
+        "kinds",
         "random_state",
         "verbose",
         "callbacks",
@@ -114,8 +115,11 @@ def test_parameters_are_a_signature_clone_and_repr():
         ({"n_clusters": 11}, "n_clusters=11 is more than the number of points, n_samples=10"),
         (
             {"scale": "log"},
-            "scale must be 'auto' or 'global' or 'columns' or 'rows' or None, got 'log'",
+            "scale must be 'auto' or 'global' or 'columns' or 'robust' or 'rows' or None, got 'log'",
         ),
+        ({"kinds": ["a"]}, "kinds must be None or a dict of column names and kinds"),
+        ({"kinds": {"a": "sort"}}, r"kinds must be .*\(number, yes/no, .*got {'a': 'sort'}"),
+        ({"kinds": {3: "number"}}, "kinds must be"),
     ],
 )
 def test_parameters_are_checked_at_fit(changes, words):

@@ -24,7 +24,7 @@ from deccs.data import rows as rows_module
 from deccs.data.source import ParquetRows
 from deccs.members.asking import MemberWarning
 from deccs.rounds.algorithm import FULL
-from deccs.scores import nmi
+from deccs.scores import ari, nmi
 from tests.helpers.images import blots
 from tests.helpers.meddling import Meddles, change_everything, global_state
 
@@ -333,12 +333,25 @@ def test_a_parquet_file_equals_an_array(plain, blobs, tmp_path):
     assert_same_fit(plain, refit(plain, X), blobs.X, X)
 
 
-def test_missing_values_in_a_source_are_named_whatever_the_scale(small, blobs):
+@pytest.mark.parametrize("scale", ["auto", None])
+def test_infinite_values_in_a_source_are_named_whatever_the_scale(small, blobs, scale):
+    values = blobs.X.copy()
+    values[100, 2] = np.inf
+    with pytest.raises(ValueError, match="contains infinity: OwnRows.read"):
+        small(members=quick_members(), scale=scale).fit(OwnRows(values))
+
+
+@pytest.mark.parametrize("scale", ["auto", None])
+def test_missing_values_in_a_source_are_those_of_an_array(small, blobs, scale):
     values = blobs.X.copy()
     values[100, 2] = np.nan
-    for scale in ("auto", None):
-        with pytest.raises(ValueError, match="contains NaN or infinity: OwnRows.read"):
-            small(members=quick_members(), scale=scale).fit(OwnRows(values))
+    one, other = (
+        small(members=quick_members(), scale=scale).fit(X) for X in (values, OwnRows(values))
+    )
+    assert_array_equal(one.labels_, other.labels_)
+    assert_array_equal(one.transform(values), other.transform(OwnRows(values)))
+    assert_array_equal(one.predict(values), one.labels_)
+    assert one.score(values) > 0.9 and ari(blobs.y, one.labels_) > 0.95
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -523,7 +536,7 @@ def test_verbose_says_a_line_a_round_and_changes_nothing(plain, blobs, capsys):
 @pytest.mark.parametrize(
     ("X", "words"),
     [
-        ([[0.0, np.nan], [1, 2], [3, 4]], "contains NaN"),
+        (sp.csr_matrix([[0.0, np.nan], [1, 2], [3, 4]]), "contains NaN"),
         ([[0.0, np.inf], [1, 2], [3, 4]], "contains infinity"),
         ([0.0, 1, 2, 3], "Expected 2D array, got 1D array"),
         ([[0.0, 1]], "1 sample"),
@@ -560,7 +573,7 @@ def test_wrong_width_of_new_data(plain, blobs):
         ),
         (
             {"scale": "minmax"},
-            "scale must be 'auto' or 'global' or 'columns' or 'rows' or None, got 'minmax'",
+            "scale must be 'auto' or 'global' or 'columns' or 'robust' or 'rows' or None, got 'minmax'",
         ),
         ({"layers": "wide"}, "network.layers must be 'auto' or a tuple of layer .*, got 'wide'"),
         ({"layers": ()}, r"network.layers must be .*, got \(\)"),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from deccs.counting.count import count_clusters
     from deccs.counting.one_group import OneGroupWarning
+    from deccs.data.kinds import kinds_of
     from deccs.estimator import DECCS
     from deccs.events import Callback, Progress
     from deccs.members.default import default_members
@@ -38,6 +39,7 @@ HOMES = {
     "Round": "rounds.records",
     "OneGroupWarning": "counting.one_group",
     "count_clusters": "counting.count",
+    "kinds_of": "data.kinds",
     "default_members": "members.default",
     **dict.fromkeys(
         (
@@ -91,6 +93,7 @@ __all__ = [
     "datasets",
     "deep",
     "default_members",
+    "kinds_of",
     "plots",
     "report",
     "scores",

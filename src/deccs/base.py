@@ -66,7 +66,7 @@ from deccs.training.start import Start, starting_autoencoder
 
 SCALE = one_of("auto", "global", "columns", "robust", "rows", None)
 KINDS_OF_COLUMNS = NONE | Rule(
-    f"None or a dict of column names and kinds ({', '.join(KINDS)})",
+    f"a dict of column names and kinds ({', '.join(KINDS)})",
     lambda value: (
         isinstance(value, Mapping)
         and all(isinstance(name, str) and kind in KINDS for name, kind in value.items())
@@ -146,8 +146,8 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Learn the clustering of X. ``y`` is ignored."""
+        check_parameters(self)  # first: it says what kinds are, by which X is read
         source = as_source(self, X, reset=True)
-        check_parameters(self)
         for name in (
             "count_",
             "n_clusters_",

@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.cluster import KMeans
@@ -38,7 +40,8 @@ n_epochs = 15
 batch_size = 32
 """
 UNFINISHED = [run_folder.CHECKPOINT, run_folder.ROUNDS]
-EVERYTHING = sorted((*run_folder.RESULTS, run_folder.ROUNDS))
+OTHER_LABELS = {"labels.parquet", "labels.xlsx"}
+EVERYTHING = sorted({*run_folder.RESULTS, run_folder.ROUNDS} - OTHER_LABELS)
 
 
 @pytest.fixture(scope="module")
@@ -65,22 +68,26 @@ def run(place):
 def test_fit_writes_the_run_folder(run, place, blobs):
     assert sorted(path.name for path in run.iterdir()) == EVERYTHING  # and no checkpoint is left
     header, *rows = rows_of(run / "labels.csv")
-    assert header == ["id", "label", "confidence"]
+    assert header == ["id", "label", "name", "confidence"]
     assert [row[0] for row in rows] == [f"k{number}" for number in range(120)]
     labels = np.array([int(row[1]) for row in rows])
     np.testing.assert_array_equal(
         labels[:, None] == labels, blobs.y[:120, None] == blobs.y[:120]
     )  # far blobs
-    assert all(0 <= float(row[2]) <= 1 for row in rows)
+    assert all(0 <= float(row[3]) <= 1 for row in rows)
     Z = np.load(run / "embedding.npy")
     assert Z.shape == (120, 2) and Z.dtype == np.float32
     model = DECCS.load(run / "model")
     np.testing.assert_array_equal(model.labels_, labels)
-    np.testing.assert_array_equal(model.transform(blobs.X[:120]).astype(np.float32), Z)
+    assert [row[2] for row in rows] == [model.cluster_names_[label] for label in labels]
+    np.testing.assert_array_equal(
+        model.transform(pd.DataFrame(blobs.X[:120], columns=list("abcd"))).astype(np.float32), Z
+    )
 
     summary = json.loads((run / "summary.json").read_text())
     assert summary["data"]["columns"] == ["a", "b", "c", "d"]
-    assert summary["data"]["columns_left_out"] == {"word": "text ('x0' in line 2)"}
+    assert summary["data"]["columns_left_out"] == {"word": "almost every value once"}
+    assert [cluster["name"] for cluster in summary["clusters"]] == list(model.cluster_names_)
     assert sum(cluster["size"] for cluster in summary["clusters"]) == summary["data"]["rows"] == 120
     assert (
         summary["agreement_over_rounds"][summary["best_round"]]
@@ -95,7 +102,9 @@ def test_fit_writes_the_run_folder(run, place, blobs):
     assert rounds == [round_.as_dict() for round_ in model.rounds_]
 
     printed = (place / "printed.txt").read_text()
-    assert "Left out: word: text ('x0' in line 2)." in printed
+    assert re.search(
+        r"word +id, left out +(x\d+,? ){3}and 117 more +almost every value once", printed
+    )
     assert "round  0  agreement" in printed and str(run / "labels.csv") in printed
 
 
@@ -138,11 +147,11 @@ def test_missing_values_keep_their_place_with_an_empty_label(place, tmp_path):
     gaps = tmp_path / "gaps.csv"
     gaps.write_text("\n".join(lines).replace("k2,x2,,,,", "k2,x2,1,,3,4"))
     options = ("fit", gaps, "--config", place / "fit.toml", "--out", tmp_path / "run", "--quiet")
-    code, out, err = deccs(*options)
+    code, out, err = deccs(*options, "--missing", "error")
     assert code == 2 and "b 1" in err and not (tmp_path / "run").exists()
     assert deccs(*options, "--missing", "drop") == (0, "", "")
     rows = rows_of(tmp_path / "run" / "labels.csv")
-    assert len(rows) == 121 and rows[3] == ["k2", "", ""] and rows[4][1] != ""
+    assert len(rows) == 121 and rows[3] == ["k2", "", "", ""] and rows[4][1] != ""
     code, out, _ = deccs("predict", tmp_path / "run", gaps, "-q")  # the choice is remembered
     assert code == 0 and out == (tmp_path / "run" / "labels.csv").read_text()
     filled = rows_of(deccs("predict", tmp_path / "run", gaps, "-q", "--missing", "mean")[1])
@@ -251,10 +260,17 @@ def test_results_are_replaced_only_when_asked(run, place, tmp_path):
         (["--scale", "log"], "auto, global"),
         (["--members", "kmeans,spektral"], "Did you mean 'spectral'?"),
         (["--members", "kmeans"], "two"),
-        (["--columns", "a,word"], "word: text"),
+        (["--kind", "word=number"], "'word' cannot be numbers: it holds x0"),
+        (["--kind", "word=sort"], "must be one of number"),
+        (["--kind", "wort=id"], "Did you mean 'word'?"),
+        (["--kind", "word"], "--kind needs COLUMN=KIND"),
+        (["--exclude", "a,z"], "'z'"),
+        (["--exclude", "a,b,c,d"], "no column to cluster"),
+        (["--labels", "pdf"], "csv, parquet, xlsx"),
+        (["--query", "select 1"], "--query"),
         (["--columns", "a,z"], "'z'"),
         (["--id", "kay"], "Did you mean 'key'?"),
-        (["--missing", "zero"], "error, drop, mean"),
+        (["--missing", "zero"], "auto, error, drop, mean"),
         (["--config", "none.toml"], "none.toml"),
         (["--bogus"], "--bogus"),
         (["--encoding", "klingon"], "klingon"),
@@ -282,7 +298,11 @@ def test_bad_input_is_exit_code_2_and_leaves_nothing(place, tmp_path, words, tol
         ("c.toml", "columns = [1]", "columns must be a list of names, got [1]"),
         ("c.toml", "settings = 3", "settings must be a table"),
         ("c.toml", "overwrite = true", "no option 'overwrite'"),
-        ("c.toml", "scale = 'log'", "--scale must be one of auto, global, columns, rows, none"),
+        (
+            "c.toml",
+            "scale = 'log'",
+            "--scale must be one of auto, global, columns, robust, rows, none",
+        ),
         ("c.toml", "settings = {n_step = 3}", "'pretraining.n_steps' or 'rounds.n_steps'?"),
         ("c.toml", "settings = {members = []}", "no setting 'members'"),
         ("c.toml", "settings.pretraining = {n_epoch = 3}", "Did you mean 'pretraining.n_epochs'?"),
@@ -334,7 +354,7 @@ def test_config_in_json_members_and_columns(place, tmp_path):
     assert model.network.layers == [8, 2] and model.pretraining.n_epochs == 2
     assert (model.rounds.n_init, model.rounds.n_steps) == (1, 5)
     assert model.rounds.n_rounds == 0  # an option wins over a setting
-    assert rows_of(tmp_path / "run" / "labels.csv")[:2][0] == ["row", "label", "confidence"]
+    assert rows_of(tmp_path / "run" / "labels.csv")[0] == ["row", "label", "name", "confidence"]
 
 
 def test_compare(run, place, tmp_path):
@@ -342,10 +362,10 @@ def test_compare(run, place, tmp_path):
     halves.mkdir()
     header, *rows = rows_of(run / "labels.csv")
     merged = [
-        [name, str(min(int(label), 1)), sure] for name, label, sure in rows[:90]
+        [row_id, str(min(int(label), 1)), "", sure] for row_id, label, _, sure in rows[:90]
     ]  # two clusters made one
     (halves / "labels.csv").write_text(
-        "\n".join(",".join(row) for row in [header, *merged, ["k500", "", ""]])
+        "\n".join(",".join(row) for row in [header, *merged, ["k500", "", "", ""]])
     )
     (halves / "summary.json").write_text((run / "summary.json").read_text())
     code, out, _ = deccs("compare", run, halves, "--json")
@@ -760,7 +780,7 @@ def test_keys_of_2_60_and_huge_numbers_end_in_good_clusters_and_a_report(tmp_pat
     words = ("fit", tmp_path / "keys.csv", "-k", 3, "--out", tmp_path / "run")
     quick = ("--set", "pretraining.n_steps=100", "--set", "rounds.n_rounds=1")
     code, _, err = deccs(*words, *quick)
-    assert code == 0 and "rounded to 16 digits: account" in err and "Warning" not in err
+    assert code == 0 and "whole numbers above 2^53: keys" in err and "Warning" not in err
     labels = [int(row[1]) for row in rows_of(tmp_path / "run" / "labels.csv")[1:]]
     assert ari(blobs.y[:120], labels) > 0.95
     assert "NaN" not in (tmp_path / "run" / "summary.json").read_text()

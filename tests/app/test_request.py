@@ -69,7 +69,7 @@ def test_every_command_has_a_function_help_and_options(name, request_type):
 
 
 def test_options_that_set_a_parameter_name_one_of_deccs():
-    known = estimator_for(FitRequest(Path("x.csv"))).get_params(deep=True)
+    known = estimator_for(FitRequest("x.csv")).get_params(deep=True)
     for entry in FitRequest.entries().values():
         sets = getattr(entry.words, "sets", "")
         assert not sets or sets in known, entry.name
@@ -81,20 +81,20 @@ def test_defaults_then_config_then_command_line(tmp_path):
         "clusters = 5\nseed = 3\nmembers = 'kmeans,birch'\n"
         "[settings]\nrounds.tol = 0.1\nrounds.n_rounds = 4"
     )
-    given = {"file": Path("x.csv"), "config": config, "seed": 7, "settings": ["rounds.tol=none"]}
+    given = {"file": "x.csv", "config": config, "seed": 7, "settings": ["rounds.tol=none"]}
     request = FitRequest.read(given)
     assert (request.clusters, request.seed, request.members) == ("5", 7, ("kmeans", "birch"))
-    assert request.missing == "error" and request.columns is None
+    assert request.missing == "auto" and request.columns is None
     model = estimator_for(request)
     assert (model.n_clusters, model.random_state) == (5, 7)
     assert (model.rounds.tol, model.rounds.n_rounds) == (None, 4)
     assert model.members == ["kmeans", "birch"]
-    assert estimator_for(FitRequest(Path("x.csv"))).random_state == 0
+    assert estimator_for(FitRequest("x.csv")).random_state == 0
 
 
 def test_whole_tables_of_settings(tmp_path):
     grid = {"learning_rate": [0.1, 0.2]}
-    request = FitRequest(Path("x.csv"), settings={"pretraining": {"grid": grid, "n_steps": 5}})
+    request = FitRequest("x.csv", settings={"pretraining": {"grid": grid, "n_steps": 5}})
     model = estimator_for(request)
     assert model.pretraining.grid == grid and model.pretraining.n_steps == 5
 
@@ -117,6 +117,26 @@ def test_values_of_single_settings(text, value):
     assert setting_in(text) == ("a", value)
 
 
+def test_kinds_of_the_command_line_win_over_those_of_a_file_one_by_one(tmp_path):
+    (tmp_path / "c.toml").write_text('[kind]\nzip = "category"\nage = "ordered"')
+    given = {"file": "x.csv", "config": tmp_path / "c.toml", "kind": ["age=number", "a=b=date"]}
+    kinds = {"zip": "category", "age": "number", "a=b": "date"}
+    assert FitRequest.read(given).kind == kinds
+
+
+@pytest.mark.parametrize(
+    ("file", "folder"),
+    [
+        ("pens.csv", "pens-run"),
+        ("data/pens.csv.gz", "pens-run"),
+        ("sqlite:///my/shop.db", "shop-run"),
+        ("postgresql://me:secret@host:5432/shop?sslmode=require", "shop-run"),
+    ],
+)
+def test_the_folder_of_a_run_has_the_name_of_its_file(file, folder):
+    assert FitRequest(file).folder == Path(folder)
+
+
 def test_names_in_a_list():
     assert split_names('a, "b,c" ,d') == ("a", "b,c", "d")
 
@@ -124,14 +144,17 @@ def test_names_in_a_list():
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"missing": "zero"}, "--missing must be one of error, drop, mean, got 'zero'"),
+        ({"missing": "zero"}, "--missing must be one of auto, error, drop, mean, got 'zero'"),
         ({"settings": ["=3"]}, "--set needs NAME=VALUE"),
+        ({"kind": ["zip"]}, "--kind needs COLUMN=KIND, such as zip=category, got 'zip'"),
+        ({"kind": ["=date"]}, "--kind needs COLUMN=KIND"),
+        ({"labels": "pdf"}, "--labels must be one of csv, parquet, xlsx, got 'pdf'"),
         ({"config": "nowhere.toml"}, "nowhere.toml cannot be read"),
     ],
 )
 def test_bad_requests_are_refused(given, told):
     with pytest.raises(RequestError, match=told):
-        FitRequest.read({"file": Path("x.csv"), **given})
+        FitRequest.read({"file": "x.csv", **given})
 
 
 def test_the_documentation_names_every_option_and_method():
@@ -161,7 +184,7 @@ def test_pipes_devices_and_huge_files_are_no_config(tmp_path):
     for name in ("pipe", "zero", "folder", "huge"):
         path = tmp_path / f"{name}.toml"
         with pytest.raises(RequestError, match="not a plain file"):
-            FitRequest.read({"file": Path("x.csv"), "config": path})
+            FitRequest.read({"file": "x.csv", "config": path})
     (tmp_path / "deep.json").write_text("[" * 100_000)
     with pytest.raises(RequestError, match="cannot be read"):
-        FitRequest.read({"file": Path("x.csv"), "config": tmp_path / "deep.json"})
+        FitRequest.read({"file": "x.csv", "config": tmp_path / "deep.json"})

@@ -16,6 +16,7 @@ from deccs.answer import Answer
 from deccs.app.labels_file import LabelsFile, read_labels
 from deccs.app.run_error import RunError
 from deccs.app.run_folder import COMPLETE, MOVING, RunLog, RunWriter, in_use, settle
+from deccs.data.source import ArrayRows
 from deccs.data.tables import Table
 from deccs.storage import locks
 
@@ -24,7 +25,8 @@ IDS = np.array(["a", "b", "c", "d", "e"], dtype=object)
 
 def table_of(kept=(True,) * 5, ids=IDS):
     kept = np.array(kept)
-    return Table(np.zeros((len(kept), 2)), ("x", "y"), ids[: len(kept)], kept)
+    rows = ArrayRows(np.zeros((kept.sum(), 2)))
+    return Table(rows=rows, feature_names=("x", "y"), ids=ids[: len(kept)], kept=kept)
 
 
 def answer_of(labels, confidence=True):
@@ -37,6 +39,7 @@ def write_run(folder, model, labels, summary):
     with RunWriter(folder, table_of()) as writer:
         writer.on_answer(answer_of(labels[:2]))
         writer.on_answer(answer_of(labels[2:]))
+        writer.on_fit_end(model)
         writer.finish(model, summary)
     return writer
 

@@ -4,11 +4,15 @@ import json
 import os
 import shutil
 
+import polars as pl
 import pytest
 
+from deccs import DECCS
 from deccs.app.comparison import labels_of
 from deccs.app.run_error import RunError
 from deccs.app.run_reading import check_preprocessing, load_model, read_summary, training_table
+from deccs.data.coding import Coding, Column
+from deccs.data.tables import TableError
 from deccs.storage import ModelFileError
 
 SUMMARY = {"data": {"file": "../x.csv", "sha256": None}, "agreement": 0.5}
@@ -74,6 +78,36 @@ def test_wrong_labels_are_told_by_their_line(labels, told, run):
     assert "labels.csv" in str(error.value) and told in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ({"a": ["x"], "label": [0]}, "the first line must name the columns"),
+        ({"id": ["x"], "cluster": [0]}, "the first line must name the columns"),
+        ({"id": ["x"], "label": [99_999_999_999]}, "label must be a whole number"),
+        ({"id": ["x"], "label": [-7]}, "label must be a whole number"),
+        ({"id": ["x"], "label": [1.5]}, "label must be a whole number"),
+        ({"id": ["x"], "label": ["0"]}, "label must be a whole number"),
+        ({"id": ["x", "x"], "label": [0, 1]}, "'x' occurs twice"),
+    ],
+)
+def test_wrong_labels_of_other_formats_are_told(columns, told, run):
+    (run / "labels.csv").unlink()
+    pl.DataFrame(columns).write_parquet(run / "labels.parquet")
+    with pytest.raises(RunError) as error:
+        labels_of(run)
+    assert "labels.parquet" in str(error.value) and told in str(error.value)
+
+
+def test_labels_in_a_spreadsheet_are_whole_numbers_too(run):
+    (run / "labels.csv").unlink()
+    pl.DataFrame({"id": ["x", "y"], "label": [1.5, 1.0]}).write_excel(run / "labels.xlsx")
+    with pytest.raises(RunError, match="labels.xlsx: label must be a whole number"):
+        labels_of(run)
+    (run / "labels.xlsx").write_bytes((run / "labels.xlsx").read_bytes()[:100])
+    with pytest.raises(TableError, match=r"labels\.xlsx"):
+        labels_of(run)
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes")
 @pytest.mark.parametrize("name", ["summary.json", "labels.csv"])
 def test_pipes_devices_and_huge_files_are_not_read(name, run):
@@ -115,15 +149,26 @@ def test_pipes_devices_and_huge_files_are_not_read(name, run):
 )
 def test_wrong_preprocessing_is_told_by_its_field(field, value, tmp_path):
     right = {"feature_names": ["a", "b"], "means": [0.0, 1.0], "missing": "mean"}
-    check_preprocessing(tmp_path, right, 2)
+    model = DECCS(2)
+    model.n_features_in_, model.coding_ = 2, None
+    check_preprocessing(tmp_path, right, model)
     with pytest.raises(RunError, match=f"preprocessing.{field}"):
-        check_preprocessing(tmp_path, {**right, field: value}, 2)
+        check_preprocessing(tmp_path, {**right, field: value}, model)
+
+
+def test_names_of_columns_are_those_of_the_model(tmp_path):
+    model = DECCS(2)
+    model.coding_ = Coding((Column("a", "number"), Column("b", "yes/no", ("no", "yes"))))
+    model.n_features_in_ = 2
+    check_preprocessing(tmp_path, {"feature_names": ["a", "b"]}, model)
+    with pytest.raises(RunError, match="feature_names are not the columns of the model"):
+        check_preprocessing(tmp_path, {"feature_names": ["b", "a"]}, model)
 
 
 def test_a_very_long_path_in_the_summary_is_told(run):
     (run / "summary.json").write_text(json.dumps({"data": {"file": "a" * 5_000}}))
     with pytest.raises(RunError, match="Say with --data where it is"):
-        training_table(run, None, {})
+        training_table(run, None, {}, DECCS(2))
 
 
 def test_a_model_without_its_arrays_is_told(fitted, tmp_path):

@@ -1,6 +1,6 @@
 """stdout and stderr that are closed, full or no longer read: no traceback, and no result is lost.
 
-Commands run in forks of this process, which has imported everything, with the real streams of a process.
+Commands run in forks of a process that has imported everything, with the real streams of a process.
 """
 
 import json
@@ -13,36 +13,41 @@ import pytest
 from deccs.app import cli, commands
 from deccs.app.output import Steady, printable
 from tests.helpers.command_line import write_table
+from tests.helpers.forks import CONTEXT
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
-RESULTS = {"labels.csv", "embedding.npy", "model", "summary.json", "report.html"}
+RESULTS = {"labels.csv", "clusters.txt", "embedding.npy", "model", "summary.json", "report.html"}
 CLOSED, GONE, FULL = "closed", "gone", "/dev/full"
 
 
 def run(words, place, stdout=None, stderr=None):
     """(exit code, stdout, stderr) of ``deccs`` with streams that are closed, not read any more, or full."""
-    assert commands
     files = [place / "stdout.txt", place / "stderr.txt"]
-    child = os.fork()
-    if child == 0:
-        code = 99
-        try:
-            for number, (state, file) in enumerate(zip((stdout, stderr), files, strict=True), 1):
-                set_stream(number, state, file)
-            sys.argv = ["deccs", *map(str, words)]
-            cli.main()
-        except SystemExit as end:
-            code = end.code or 0
-            sys.stdout.flush()  # as at the end of every process
-            sys.stderr.flush()
-        except BaseException as error:
-            (place / "traceback.txt").write_text(repr(error))
-        os._exit(code)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    child = CONTEXT.Process(target=command, args=(words, place, files, (stdout, stderr)))
+    child.start()
+    child.join()
     assert not (place / "traceback.txt").exists(), (place / "traceback.txt").read_text()
     texts = [file.read_text() if file.exists() else "" for file in files]
     assert not any("Traceback" in text for text in texts), texts
-    return code, *texts
+    return child.exitcode, *texts
+
+
+def command(words, place, files, states):
+    """A process that is a command, with such streams."""
+    assert commands
+    code = 99
+    try:
+        for number, (state, file) in enumerate(zip(states, files, strict=True), 1):
+            set_stream(number, state, file)
+        sys.argv = ["deccs", *map(str, words)]
+        cli.main()
+    except SystemExit as end:
+        code = end.code or 0
+        sys.stdout.flush()  # as at the end of every process
+        sys.stderr.flush()
+    except BaseException as error:
+        (place / "traceback.txt").write_text(repr(error))
+    os._exit(code)
 
 
 def set_stream(number, state, file):

@@ -10,7 +10,9 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator
 
 from deccs.data.inputs import CheckedRows, as_source, output_dtype
+from deccs.data.scalers import fit_scaler
 from deccs.data.source import ArrayRows, MemmapRows, SparseRows, source_of
+from deccs.data.tabulate import TableWarning
 
 X = np.arange(12.0).reshape(4, 3)
 
@@ -85,21 +87,61 @@ def test_a_source_without_rows_or_columns_is_refused(shape):
         as_source(BaseEstimator(), own, reset=True)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_values_of_a_source_are_checked_when_they_are_read(value):
+def test_infinite_values_of_a_source_are_refused_and_missing_ones_are_read():
     values = X.copy()
-    values[2, 1] = value
+    values[2, 1] = np.inf
+    with pytest.raises(ValueError, match=r"contains infinity: Own\.read\(slice\(0, 4"):
+        as_source(BaseEstimator(), Own(values), reset=True)
+    values[2, 1] = np.nan
     source = as_source(BaseEstimator(), Own(values), reset=True)
-    assert_array_equal(source.read(slice(0, 2)), X[:2])
-    with pytest.raises(ValueError, match=r"contains NaN or infinity: Own\.read\(slice\(2, 4"):
+    assert_array_equal(source.read(slice(1, 4)), values[1:4])
+    values[2, 1] = np.inf  # it has changed since
+    with pytest.raises(ValueError, match=r"contains infinity: Own\.read\(slice\(2, 4"):
         source.read(slice(2, 4))
 
 
 def test_a_source_that_returns_the_wrong_shape_is_named():
     for values in (X[:, :2], X[:, :, None], X[:3]):
-        source = as_source(BaseEstimator(), Own(values), reset=True)
         with pytest.raises(ValueError, match=r"Own\.read was asked for 4 rows of 3 columns, and"):
-            source.read(slice(0, 4))
+            as_source(BaseEstimator(), Own(values), reset=True)
+
+
+@pytest.mark.parametrize("given", [Own, np.array, torch.tensor], ids=["source", "array", "tensor"])
+def test_columns_and_rows_without_any_value_are_told(given):
+    values = X.copy()
+    values[:, 1] = np.nan
+    with pytest.warns(TableWarning, match=r"Columns without any value have no effect: 1 \(counted"):
+        as_source(BaseEstimator(), given(values), reset=True)
+    values = X.copy()
+    values[2] = np.nan
+    with pytest.warns(
+        TableWarning, match=r"1 rows have no value in any column, the first is row 2"
+    ):
+        as_source(BaseEstimator(), given(values), reset=True)
+
+
+def test_gaps_of_a_sparse_matrix_are_refused():
+    gaps = sp.csr_matrix(np.where(X == 5, np.nan, X))
+    with pytest.raises(ValueError, match="contains NaN"):
+        as_source(BaseEstimator(), gaps, reset=True)
+
+
+def test_gaps_that_the_fit_had_not_count_as_the_mean_with_a_warning():
+    estimator = BaseEstimator()
+    as_source(estimator, X, reset=True)
+    estimator.scaler_ = fit_scaler(source_of(X), "columns")
+    values = X[:2].copy()
+    values[0, 2] = np.nan
+    with pytest.warns(TableWarning, match=r"1 missing values \(columns 2\)"):
+        source = as_source(estimator, values, reset=False)
+    assert source.read(slice(0, 1))[0].tolist() == [0, 1, 6.5]  # (2 + 5 + 8 + 11) / 4
+
+
+def test_kinds_are_those_of_a_frame():
+    estimator = BaseEstimator()
+    estimator.kinds = {"a": "category"}
+    with pytest.raises(ValueError, match=r"X has no column names. Give a data frame"):
+        as_source(estimator, X, reset=True)
 
 
 def test_a_source_may_read_other_numbers_than_doubles():

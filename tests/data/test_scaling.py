@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from deccs.data.scalers import fit_scaler as fit_source_scaler
-from deccs.data.scaling import mean_cosine, order_of, share_one_range
+from deccs.data.scaling import fit_number_scaler, mean_cosine, order_of, share_one_range
 from deccs.data.source import source_of
 
 
@@ -108,7 +108,18 @@ def test_values_that_are_missing_or_infinite_are_named(value):
     X = mixed()
     X[7, 2] = value
     with pytest.raises(ValueError, match="Column 2 has values that are missing or infinite"):
-        fit_scaler(X)
+        fit_number_scaler(source_of(X))
+
+
+def test_columns_with_gaps_are_scaled_by_what_is_known():
+    X = mixed()
+    X[7, 2] = np.nan
+    scaler = fit_scaler(X)
+    known = np.delete(X, 7, axis=0)
+    expected = (known - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0)
+    assert_allclose(scaler(X)[np.arange(50) != 7], expected)
+    with pytest.raises(ValueError, match="scale='rows' needs rows of numbers without gaps"):
+        fit_scaler(X, "rows")
 
 
 @pytest.mark.parametrize("mean", [1e12, 1.7e15, 1e18, -1e18])

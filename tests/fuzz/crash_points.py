@@ -56,6 +56,7 @@ rounds = {n_init = 1, n_steps = 4, batch_size = 64}
 n_epochs = 3
 batch_size = 64
 """
+WARM = ("--set", "pretraining.n_steps=2", "--set", "rounds.n_steps=2", "--rounds", 1)
 
 
 # ---- kills
@@ -183,6 +184,13 @@ def calls_of(task, below):
         return json.loads(Path(file.name).read_text())
 
 
+def warm_up(place):
+    """What is done once is done for all forks; but nothing with polars, whose threads do not come along."""
+    np.save(place / "warm.npy", far_blobs().X[::3])
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        deccs(["fit", place / "warm.npy", "--clusters", 3, "--out", place / "warm", *WARM])
+
+
 # ---- what must be there afterwards
 
 
@@ -198,7 +206,8 @@ def without_measured(value):
 
 def bits_of(run):
     """The results of a run folder, without what is measured."""
-    bits = {name: (run / name).read_bytes() for name in ("labels.csv", "embedding.npy")}
+    names = ("labels.csv", "clusters.txt", "embedding.npy")
+    bits = {name: (run / name).read_bytes() for name in names}
     bits["tensors"] = sorted(path.name for path in (run / "model").iterdir())
     for path in (run / "summary.json", run / "model" / "model.json"):
         bits[path.name] = without_measured(json.loads(path.read_bytes()))
@@ -244,8 +253,7 @@ class FitCase:
             options = ["--config", place / "fit.toml", "--set", "views=none"]
         self.words = ["fit", self.data, *options, "--method", method, "--clusters", 3]
         self.start = place / "start" / "run"  # at the same depth as the others
-        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-            deccs(self.command(place / "warm" / "run"))  # what is done once is done for all forks
+        warm_up(place)
         self.new, self.names = self.reference("new", 0)
         self.old = None
         if overwrite:
@@ -289,6 +297,47 @@ class FitCase:
         if names != self.names:
             raise Wrong(f"after {state!r} the folder holds {names}")
         return state
+
+
+class RenameCase:
+    """``deccs rename``: each file has the old name or the new one, and the same command makes all new."""
+
+    def __init__(self, place):
+        fit = FitCase(place, method="consensus")
+        self.runs = {"old": place / "new" / "run", "new": place / "renamed" / "run"}
+        shutil.copytree(self.runs["old"], self.runs["new"])
+        code, said = forked(self.task(self.runs["new"].parent))
+        assert code == 0 and fit.new != bits_of(self.runs["new"]), said
+        self.parts = {which: bits_of(run) for which, run in self.runs.items()}
+        self.names = sorted(path.name for path in self.runs["new"].iterdir())
+
+    def begin(self, folder):
+        shutil.copytree(self.runs["old"], folder / "run")
+
+    def task(self, folder):
+        return partial(deccs, ["rename", folder / "run", 1, "another name"])
+
+    def check(self, folder):
+        run = folder / "run"
+        bits = bits_of(run)
+        states = {
+            self.state(part, bits[part]) for part in ("labels.csv", "clusters.txt", "summary.json")
+        }
+        code, said = forked(self.task(folder))
+        if code != 0:
+            raise Wrong(f"the same command ends with {code}: {said[-500:]}")
+        if differing := differences(bits_of(run), self.parts["new"]):
+            raise Wrong(f"the same command gives other {differing}")
+        names = sorted(path.name for path in run.iterdir())
+        if names != self.names:
+            raise Wrong(f"the folder holds {names}")
+        return " and ".join(sorted(states))
+
+    def state(self, part, found):
+        for which, bits in self.parts.items():
+            if found == bits[part]:
+                return which
+        raise Wrong(f"{part} is neither old nor new")
 
 
 class SaveCase:
@@ -377,6 +426,7 @@ CASES = {
     "fit --overwrite, resumed": partial(FitCase, overwrite=True, resume_at=0.5),
     "fit --method consensus": partial(FitCase, method="consensus"),
     "fit --method consensus --overwrite": partial(FitCase, method="consensus", overwrite=True),
+    "rename": RenameCase,
     "save as a folder": SaveCase,
     "save as a zip file": partial(SaveCase, name="model.zip"),
     "fit in Python": CheckpointCase,

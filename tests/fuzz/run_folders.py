@@ -4,7 +4,8 @@
     python -m tests.fuzz.run_folders --seed 0 --only 4711      # one of them again
 
 A file of a run is changed (bytes, JSON, cells), resealed where it has checksums, removed, or replaced by
-a pipe, a device, a link, a folder or a huge file. Then ``predict``, ``report``, ``compare`` and ``fit`` run.
+a pipe, a device, a link, a folder or a huge file. Then ``predict``, ``report``, ``rename``, ``compare`` and
+``fit`` run.
 """
 
 from __future__ import annotations
@@ -35,7 +36,14 @@ from tests.helpers.small import far_blobs
 
 MOST_SECONDS = 20
 MOST_MEMORY = 2 * 2**30  # bytes above what the process has at first
-FILES = ("summary.json", "labels.csv", "model/model.json", "embedding.npy", "rounds.jsonl")
+FILES = {  # and how often they are changed
+    "summary.json": 0.3,
+    "labels.csv": 0.3,
+    "model/model.json": 0.2,
+    "clusters.txt": 0.05,
+    "embedding.npy": 0.05,
+    "rounds.jsonl": 0.1,
+}
 CELLS = [
     "",
     "-1",
@@ -82,11 +90,11 @@ def change(run, rng):
 
 
 def change_one(run, rng):
-    name = str(rng.choice(FILES, p=[0.35, 0.3, 0.2, 0.05, 0.1]))
+    name = str(rng.choice(list(FILES), p=list(FILES.values())))
     path = run / name
     if not path.is_file() or path.stat().st_size > 2**24 or rng.random() < 0.15:
         return replace_file(run, name, rng)
-    if rng.random() < 0.2:
+    if rng.random() < 0.2 or name == "clusters.txt":
         path.write_bytes(spoiled(path.read_bytes(), rng))
         return f"{name}: bytes"
     if name.endswith(".csv"):
@@ -191,6 +199,7 @@ def commands_for(run, place, kind):
     return [
         ["predict", run, run.parent / "data.csv"],
         ["report", run, "--out", run.parent / "again.html"],
+        ["rename", run, "0", "another name"],
         ["compare", run, place / kind, "--json"],
         ["fit", run.parent / "data.csv", *more, "--out", run],
     ]
@@ -288,7 +297,7 @@ def main():
         print(problem, flush=True)
     print(
         f"{len(numbers)} run folders, seed {options.seed}: {len(found['problems'])} problems; "
-        f"{dict(sorted(found['codes'].items()))}; longest {found['seconds']:.1f} s for four commands, "
+        f"{dict(sorted(found['codes'].items()))}; longest {found['seconds']:.1f} s for five commands, "
         f"memory grew by {found['mb']:.0f} MB"
     )
     return 1 if found["problems"] else 0

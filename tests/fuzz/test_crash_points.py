@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tests.fuzz.crash_points import CASES, Wrong, crashes, quick_and_often
+from tests.helpers.forks import in_fork
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not hasattr(os, "fork"), reason="it forks, and reads /proc"
@@ -16,6 +17,7 @@ SAMPLES = {
     "fit --overwrite": 71,
     "fit, resumed": 59,
     "fit --method consensus --overwrite": 31,
+    "rename": 3,
     "save as a folder": 7,
     "save as a zip file": 9,
     "fit in Python": 53,
@@ -31,10 +33,10 @@ def wrong_crashes(name, place, every):
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_killed_at_a_call_it_is_old_or_new_and_goes_on(name, tmp_path):
-    assert wrong_crashes(name, tmp_path, SAMPLES[name]) == []
+    assert in_fork(wrong_crashes, name, tmp_path, SAMPLES[name]) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_killed_at_any_call_it_is_old_or_new_and_goes_on(name, tmp_path):
-    assert wrong_crashes(name, tmp_path, 1) == []
+    assert in_fork(wrong_crashes, name, tmp_path, 1) == []

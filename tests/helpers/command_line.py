@@ -22,11 +22,11 @@ def rows_of(path_or_text):
 
 
 def write_table(path, X, names=("a", "b", "c", "d"), first=0, word="x"):
-    """A CSV file with a key, a word and numbers in every row."""
+    """A CSV file with a key, a word that names the row, and numbers."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["key", "word", *names])
         for number, row in enumerate(X, start=first):
             values = (repr(float(value)) for value in row)
-            writer.writerow([f"k{number}", f"{word}{number % 3}", *values])
+            writer.writerow([f"k{number}", f"{word}{number}", *values])
     return path

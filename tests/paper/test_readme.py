@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from deccs_paper import consensus_speed, rules_table, speed, table
@@ -102,6 +103,7 @@ def test_the_python_of_the_pages_runs(block, monkeypatch, tmp_path):
     for rule, value in FEW.items():
         monkeypatch.setattr(rule, lambda *sizes, value=value: value)
     monkeypatch.setattr("deccs.rounds.algorithm.FULL", 0.0)  # the rounds end after two
-    exec(
-        block, {"my_labels": y, "base_partitions": [y, y[::-1]], "X": X, "X_new": X, "deccs": deccs}
-    )
+    words = np.array(["Berlin", "Ulm"])[y % 2]
+    customers = pl.DataFrame({"income": X[:, 0], "orders": X[:, 1], "city": words})
+    known = {"my_labels": y, "base_partitions": [y, y[::-1]], "X": X, "X_new": X}
+    exec(block, known | {"customers": customers, "deccs": deccs})

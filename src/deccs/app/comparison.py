@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from deccs import scores
-from deccs.app.labels_file import read_labels
+from deccs.app.labels_file import LABELS_NAMES, read_labels
 from deccs.app.run_error import RunError
 from deccs.app.run_folder import LABELS
 from deccs.app.run_reading import read_summary
@@ -33,8 +33,9 @@ class RunLabels:
 
 def labels_of(folder: Path) -> RunLabels:
     summary = read_summary(folder)
-    path = folder / LABELS
-    if not path.is_file():
+    found = [folder / name for name in LABELS_NAMES if (folder / name).is_file()]
+    path = found[0] if found else folder / LABELS
+    if not found:
         raise RunError(f"{path} is not a file. Is {folder} the folder of a finished run?")
     # Runs of earlier versions do not say it, and have ids as they are.
     raw_ids = (summary.get("options") or {}).get("raw_ids", True)

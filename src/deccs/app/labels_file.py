@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import TextIOBase
@@ -16,6 +17,7 @@ import numpy as np
 from deccs.answer import Answer
 from deccs.app.run_error import RunError
 from deccs.data.tables import Table
+from deccs.data.tables.readers import read_raw
 from deccs.storage.atomic import replacing
 
 LABELS_NAMES = ("labels.csv", "labels.parquet", "labels.xlsx")
@@ -99,6 +101,19 @@ class LabelsFormat:
         return LabelsTable(getattr(file, "buffer", file), table, self, names)
 
 
+class LineWriter:
+    """Writes lines of CSV."""
+
+    def __init__(self, out: TextFile) -> None:
+        self.writer = csv.writer(out, lineterminator="\n")
+        self.quoting_writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
+
+    def write(self, cells: Sequence[Any]) -> None:
+        # Python before 3.13 does not quote a carriage return, which ends a line when it is read.
+        is_risky = any(isinstance(cell, str) and "\r" in cell for cell in cells)
+        (self.quoting_writer if is_risky else self.writer).writerow(cells)
+
+
 class LabelsFile:
     """A CSV file with a line per row of a table, in its order, written block by block.
 
@@ -114,8 +129,7 @@ class LabelsFile:
         raw_ids: bool = False,
         names: Sequence[str] | None = None,
     ) -> None:
-        self.writer = csv.writer(out, lineterminator="\n")
-        self.quoting_writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        self.lines = LineWriter(out)
         self.key = "row" if table.ids.dtype.kind == "i" else "id"
         plain = raw_ids or self.key == "row"
         ids = table.ids if plain else map(without_formula, table.ids)
@@ -142,14 +156,12 @@ class LabelsFile:
             self._write_row(row_id, self._empty)
 
     def _write_row(self, row_id: Any, values: Iterable[Any]) -> None:
-        # Python before 3.13 does not quote a carriage return, which ends a line when it is read.
-        writer = self.quoting_writer if "\r" in str(row_id) else self.writer
-        writer.writerow([row_id, *values])
+        self.lines.write([row_id, *values])
 
     def _begin(self, fields: list[str]) -> None:
         if not self.fields:
             self.fields = fields
-            self.writer.writerow([self.key, *fields])
+            self.lines.write([self.key, *fields])
 
     @property
     def _empty(self) -> list[str]:
@@ -190,19 +202,17 @@ class LabelsTable:
         index = pl.Series(places).set(pl.Series(~kept), None)
         named = self._columns_of_file()
         key = "row" if self.table.ids.dtype.kind == "i" else "id"
-        labels = {} if key == self.table.id_column and named else {key: self._ids(key)}
+        labels = {key: self._ids(key)}
         for name, values in (self.columns or {"label": []}).items():
             some = pl.Series(name, values, dtype=None if values else pl.Int64)
             if name == "confidence":
                 some = some.round(4)
             labels[name] = some.gather(index) if len(some) else pl.Series(name, [None] * len(kept))
-        taken = set(named or ())
-        frame = pl.DataFrame(
-            [
-                values.alias(f"{name} (deccs)" if name in taken else name)
-                for name, values in labels.items()
-            ]
-        )
+        frame = pl.DataFrame([values.alias(name) for name, values in labels.items()])
+        if named is not None:
+            if self.table.id_column == key:  # it is there already
+                named = named.drop(key)
+            named = named.rename(names_beside(labels, named.collect_schema().names()))
         if self.form.kind == "xlsx":
             whole = (
                 frame if named is None else pl.concat([frame, named.collect()], how="horizontal")
@@ -238,10 +248,25 @@ class LabelsTable:
                 "none. Leave it out."
             )
         schema = frame.collect_schema()
-        if self.form.kind == "parquet" or self.form.raw_ids:
+        if self.form.kind != "csv" or self.form.raw_ids:  # cells of others say that they are text
             return frame
         texts = [name for name, dtype in schema.items() if dtype == pl.String]
         return frame.with_columns(safe_text(name) for name in texts)
+
+
+def names_beside(ours: Iterable[str], theirs: Sequence[str]) -> dict[str, str]:
+    """Names of columns of a file that are not those of labels.
+
+    >>> names_beside(["id", "label"], ["size", "label", "label (file)"])
+    {'size': 'size', 'label': 'label (file) (file)', 'label (file)': 'label (file)'}
+    """
+    taken, found = {*ours, *theirs}, {}
+    for name in theirs:
+        free = name
+        while free in taken and (free != name or name in ours):
+            free = f"{free} (file)"
+        found[name] = free
+    return found
 
 
 def safe_text(name: str) -> Any:
@@ -257,42 +282,82 @@ def safe_text(name: str) -> Any:
 
 def rename_in_labels(path: Path, names: Sequence[str]) -> None:
     """Write the names of clusters into a file of labels that has them."""
+    if path.suffix == ".csv":
+        rename_in_csv(path, names)
+        return
     import polars as pl
 
-    if path.suffix == ".parquet":
-        frame = pl.read_parquet(path)
-        if "name" in frame.columns and "label" in frame.columns:
-            by_label = dict(enumerate(names))
-            renamed = frame["label"].replace_strict(by_label, default="", return_dtype=pl.String)
-            with replacing(path) as file:
-                frame.with_columns(renamed.alias("name")).write_parquet(file)
+    labels_frame(path)  # it may come from anyone
+    excel: Any = {"infer_schema_length": None, "drop_empty_rows": False, "drop_empty_cols": False}
+    is_excel = path.suffix == ".xlsx"
+    frame = pl.read_excel(path, **excel) if is_excel else pl.read_parquet(path)
+    if "name" not in frame.columns:
         return
-    if path.suffix != ".csv":
-        return
+    name = frame["label"].replace_strict(dict(enumerate(names)), default="", return_dtype=pl.String)
+    frame = frame.with_columns(pl.when(frame["label"].is_not_null()).then(name).alias("name"))
+    with replacing(path) as file:
+        if is_excel:
+            frame.write_excel(file, autofit=True)
+        else:
+            frame.write_parquet(file)
+
+
+def rename_in_csv(path: Path, names: Sequence[str]) -> None:
     with path.open(encoding="utf-8", newline="") as old, replacing(path) as file:
         reader = csv.reader(short_lines(old, path))
-        out = csv.writer(codecs.getwriter("utf-8")(file), lineterminator="\n")
+        out = LineWriter(codecs.getwriter("utf-8")(file))
         header = next(reader, [])
-        out.writerow(header)
-        label, name = (header.index(word) if word in header else -1 for word in ("label", "name"))
+        check_header(path, header)
+        out.write(header)
+        place = header.index("name") if "name" in header else None
         for row in reader:
-            if name >= 0 and label >= 0 and row[label] not in ("", "-1"):
-                row[name] = names[int(row[label])]
-            out.writerow(row)
+            _, label = checked_row(row, len(header), path, reader.line_num)
+            if place is not None and label is not None and label >= 0:
+                row[place] = names[label] if label < len(names) else ""
+            out.write(row)
+
+
+def labels_frame(path: Path) -> Any:
+    """What rows are named by, and their labels, of a Parquet or Excel file; both are checked."""
+    import polars as pl
+    import polars.selectors as cs
+
+    raw = read_raw(path, as_text=("id",))
+    check_header(path, list(raw.names))
+    assert raw.frame is not None
+    labels = raw.frame.select(raw.names[:2]).collect()
+    known = labels["label"].drop_nulls()
+    # A spreadsheet has no whole numbers.
+    is_whole = known.dtype.is_integer() or (known.dtype.is_float() and (known % 1 == 0).all())
+    if len(known) and not (is_whole and known.is_between(-1, MOST_CLUSTERS - 1).all()):
+        raise RunError(
+            f"{path}: label must be a whole number from -1 to {MOST_CLUSTERS - 1:,} in every row."
+        )
+    return labels.with_columns(cs.float().cast(pl.Int64, strict=False))
 
 
 def read_labels(path: Path, *, raw_ids: bool) -> tuple[str, dict[str, int]]:
     """What rows are named by, "id" or "row", and the labels of those that have one."""
+    if path.suffix == ".csv":
+        return read_csv_labels(path, raw_ids=raw_ids)
+    frame = labels_frame(path)
+    key = frame.columns[0]
+    names = frame[key].cast(str).to_list()
+    if len(set(names)) < len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise RunError(f"{path}: the {key} {twice!r:.60} occurs twice.")
+    labels = zip(names, frame["label"].to_list(), strict=True)
+    return key, {name: label for name, label in labels if label is not None}
+
+
+def read_csv_labels(path: Path, *, raw_ids: bool) -> tuple[str, dict[str, int]]:
+    """The labels of a CSV file, of which every line is checked."""
     labels: dict[str, int] = {}
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.reader(short_lines(file, path))
             header = next(reader, [])
-            if header[:1] not in (["id"], ["row"]) or header[1:2] != ["label"]:
-                raise RunError(
-                    f"{path}: the first line must name the columns id (or row), label and "
-                    f"confidence, got {header[:3]!r:.100}."
-                )
+            check_header(path, header)
             for row in reader:
                 name, label = checked_row(row, len(header), path, reader.line_num)
                 name = name if raw_ids else with_formula(name)
@@ -305,6 +370,14 @@ def read_labels(path: Path, *, raw_ids: bool) -> tuple[str, dict[str, int]]:
     except (OSError, csv.Error, UnicodeDecodeError) as error:
         raise RunError(f"{path} cannot be read: {error}.") from error
     return header[0], labels
+
+
+def check_header(path: Path, header: Sequence[str]) -> None:
+    if header[:1] not in (["id"], ["row"]) or header[1:2] != ["label"]:
+        raise RunError(
+            f"{path}: the first line must name the columns id (or row), label and "
+            f"confidence, got {header[:3]!r:.100}."
+        )
 
 
 def short_lines(file: TextIO, path: Path) -> Iterator[str]:

@@ -136,7 +136,7 @@ def parsed(item: Entry, value: Any) -> Any:
     if item.kind is tuple and not isinstance(value, list | tuple):
         return split_names(value)
     if item.kind is Mapping:
-        return dict(setting_in(text) for text in value)
+        return dict((kind_in if item.name == "kind" else setting_in)(text) for text in value)
     return tuple(value) if item.kind is tuple else value
 
 
@@ -158,13 +158,25 @@ def setting_in(text: str) -> tuple[str, Any]:
     """
     name, equals, value = (part.strip() for part in text.partition("="))
     if not (name and equals):
-        raise RequestError(f"NAME=VALUE is needed, such as rounds.n_rounds=5, got {text!r}.")
+        raise RequestError(f"--set needs NAME=VALUE, such as rounds.n_rounds=5, got {text!r}.")
     if value.lower() == "none":
         return name, None
     try:
         return name, tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return name, value
+
+
+def kind_in(text: str) -> tuple[str, str]:
+    """The column and the kind of ``--kind COLUMN=KIND``; names of columns may have an equals sign.
+
+    >>> kind_in("zip=category"), kind_in("a=b = date")
+    (('zip', 'category'), ('a=b', 'date'))
+    """
+    name, _, kind = (part.strip() for part in text.rpartition("="))
+    if not (name and kind):
+        raise RequestError(f"--kind needs COLUMN=KIND, such as zip=category, got {text!r}.")
+    return name, kind
 
 
 def read_config(request: type[Request], path: Path) -> dict[str, Any]:
@@ -416,10 +428,10 @@ class FitRequest(Request, command="fit"):
 def stem_of(file: str) -> str:
     """The name of a file or a database without folders and endings.
 
-    >>> stem_of("data/pens.csv.gz"), stem_of("sqlite:///shop.db")
-    ('pens', 'shop')
+    >>> stem_of("data/pens.csv.gz"), stem_of("sqlite:///shop.db"), stem_of("postgresql://h/shop?ssl=1")
+    ('pens', 'shop', 'shop')
     """
-    name = Path(file.partition("?")[0]).resolve().name if "://" not in file else file
+    name = file.partition("?")[0] if "://" in file else Path(file).resolve().name
     return name.rpartition("/")[2].partition(".")[0] or "data"
 
 

@@ -27,7 +27,7 @@ from deccs.app.labels_file import LABELS_NAMES, LabelsFormat, rename_in_labels
 from deccs.app.run_error import RunError
 from deccs.base import Clusterer
 from deccs.data.tables import Table
-from deccs.describing.description import describe, numbered
+from deccs.describing.description import describe, with_names
 from deccs.events import Callback
 from deccs.json_values import finite
 from deccs.report import write_report
@@ -316,18 +316,13 @@ def write_names(folder: Path, model: Clusterer, preprocessing: Mapping[str, Any]
     """Write the names of a model's clusters to all files of its run that have them."""
     summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
     names = model.cluster_names_
-    old = [cluster.get("name", "") for cluster in summary["clusters"]]
-    for cluster, name in zip(summary["clusters"], names, strict=False):
+    for cluster, name in zip(summary.get("clusters", []), names, strict=False):
         cluster["name"] = name
     for path in (folder / name for name in LABELS_NAMES):
         if path.is_file():
             rename_in_labels(path, names)
     if (folder / CLUSTERS).is_file():
         text = (folder / CLUSTERS).read_text(encoding="utf-8")
-        for cluster, (before, after) in enumerate(zip(old, names, strict=False)):
-            text = text.replace(
-                f"{numbered(cluster, before)}: ", f"{numbered(cluster, after)}: ", 1
-            )
-        write_text(folder / CLUSTERS, text)
+        write_text(folder / CLUSTERS, with_names(text, names))
     storage.save(model, folder / MODEL, preprocessing=preprocessing)
     write_text(folder / SUMMARY, json.dumps(finite(summary), indent=2, allow_nan=False) + "\n")

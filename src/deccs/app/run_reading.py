@@ -162,6 +162,9 @@ def check_preprocessing(path: Path, preprocessing: Mapping[str, Any], model: Clu
             )
     if len(set(names)) < len(names):
         raise RunError(f"{path}: preprocessing.feature_names has a name twice.")
+    coding = getattr(model, "coding_", None)
+    if coding is not None and tuple(names) != coding.names:
+        raise RunError(f"{path}: preprocessing.feature_names are not the columns of the model.")
 
 
 def training_table(

@@ -6,7 +6,7 @@ Every rule is a function below, and says in words why it holds; the words are sh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,8 @@ ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?)?$"
 LEAST_CODE = 1_000  # "phone_calls" are few, phone numbers and zip codes have four digits and more
 MOST_GROUPS = 30
 LEADING_ZERO = r"^-?0\d"
+NUMBERED = re.compile(r"(.*?)\d+(?:[ ,_x]\d+)?", re.DOTALL)  # "pixel 3", "p3", "3", "pixel 3,4"
+LEAST_BLOCK = 20  # columns that are only numbered are an array
 EXACT = 2.0**53  # whole numbers above are rounded in a double
 
 # A name is cut into words: "zip_code", "ZipCode" and "zip code" are alike.
@@ -173,9 +175,31 @@ def kinds_of(
     given = dict(given or {})
     facts = facts_of(as_polars(frame), is_large=is_large)
     check_given(given, [one.name for one in facts])
+    in_block = of_one_block(facts)
     return tuple(
-        given_kind(one, given[one.name]) if one.name in given else kind_of(one) for one in facts
+        given_kind(one, given[one.name])
+        if one.name in given
+        else told(one, "number", f"one of {in_block[one.name]} numbered columns")
+        if one.name in in_block
+        else kind_of(one)
+        for one in facts
     )
+
+
+def of_one_block(facts: Sequence[Facts]) -> dict[str, int]:
+    """Numeric columns that are only numbered (pixel0, pixel1, ...), with the number of columns of their block.
+
+    They are an array: none of them is a code or says yes and no by itself, and none may be left out, since
+    images need all of their pixels.
+    """
+    blocks: dict[str, list[str]] = {}
+    for one in facts:
+        numbered = NUMBERED.fullmatch(one.name)
+        if numbered and one.dtype.is_numeric():
+            blocks.setdefault(numbered[1], []).append(one.name)
+    return {
+        name: len(names) for names in blocks.values() if len(names) >= LEAST_BLOCK for name in names
+    }
 
 
 def check_given(given: Mapping[str, str], names: Iterable[str]) -> None:
@@ -198,34 +222,57 @@ def facts_of(frame: pl.LazyFrame, *, is_large: bool = False) -> list[Facts]:
     import polars.selectors as cs
 
     schema = frame.collect_schema()
+    engine: Any = "streaming" if is_large else "auto"
     ordered = cs.numeric() | cs.temporal()
-    single = cs.by_name([name for name, dtype in schema.items() if not holds(dtype)])
-    distinct = single.approx_n_unique() if is_large else single.n_unique()
     whole = frame.select(
         pl.len().alias("|rows"),
         pl.all().null_count().name.prefix("|missing "),
-        distinct.name.prefix("|distinct "),
         ordered.min().to_physical().cast(pl.Float64).name.prefix("|low "),
         ordered.max().to_physical().cast(pl.Float64).name.prefix("|high "),
     )
-    row = whole.collect(engine="streaming" if is_large else "auto").row(0, named=True)
+    row = whole.collect(engine=engine).row(0, named=True)
     n_rows = row["|rows"]
     step = max(1, -(-n_rows // MOST_SAMPLED))
-    sample = frame.gather_every(step).collect(engine="streaming" if is_large else "auto")
+    sample = frame.gather_every(step).collect(engine=engine)
+    distinct = distinct_in(frame, sample, is_large=is_large) if n_rows else {}
     return [
         Facts(
             name,
             dtype,
             n_rows,
             row[f"|missing {name}"],
-            # A gap counts as a value.
-            row.get(f"|distinct {name}", n_rows) - bool(row[f"|missing {name}"]),
+            distinct.get(name, 0),
             row.get(f"|low {name}", np.nan),
             row.get(f"|high {name}", np.nan),
             sample[name].drop_nulls(),
         )
         for name, dtype in schema.items()
     ]
+
+
+def distinct_in(frame: pl.LazyFrame, sample: pl.DataFrame, *, is_large: bool) -> dict[str, int]:
+    """How many different values each column has, without gaps.
+
+    Of numbers that repeat in a sample and are more than two there, those of the sample are enough: no rule
+    asks for more.
+    """
+    import polars as pl
+
+    found, open_questions = {}, []
+    for values in sample:
+        if holds(values.dtype):  # lists and records cannot be counted
+            found[values.name] = sample.height
+            continue
+        known = values.drop_nulls()
+        count = found[values.name] = known.n_unique()
+        if known.dtype == pl.String or count <= 2 or count > 0.5 * len(known):
+            open_questions.append(values.name)
+    if sample.height == frame.select(pl.len()).collect().item() or not open_questions:
+        return found
+    count_of = pl.col(open_questions).drop_nulls()
+    counted = count_of.approx_n_unique() if is_large else count_of.n_unique()
+    engine: Any = "streaming" if is_large else "auto"
+    return found | frame.select(counted).collect(engine=engine).row(0, named=True)
 
 
 def kind_of(facts: Facts) -> ColumnKind:

@@ -1,9 +1,8 @@
 """Coded rows of tables with categories, dates and gaps, on one scale and without gaps.
 
-Kinds are treated alike, in the spirit of Gower's similarity: two rows of different levels are as far
-apart as two rows whose numbers are drawn at random (a squared distance of 2 for each column). So members
-that compare rows need to know nothing of kinds. Giving levels the variance of numbers was tried first. Rows
-then lie in clumps, one for each combination of levels, and everything that looks for gaps finds these.
+Members that compare rows need to know nothing of kinds: two different levels are one standard deviation
+of a number apart, in the spirit of Gower's similarity. Giving levels the variance of numbers was tried
+first. Rows then lie in clumps, one for each combination of levels, and what looks for gaps finds these.
 """
 
 from __future__ import annotations
@@ -183,7 +182,7 @@ def fit_table_scaler(
         center=center,
         unit=unit,
         n_levels=n_levels,
-        weight=np.array([cell.weight for cell in cells]),
+        weight=np.array([weight_of(cell) for cell in cells]),
         column=np.array([cell.column for cell in cells]),
         shares=np.concatenate(shares),
         masked=np.flatnonzero(has_gaps & first_of_column),
@@ -270,6 +269,17 @@ def shares_of(codes: np.ndarray, n_levels: int) -> np.ndarray:
         return np.zeros(1)
     known = codes[~np.isnan(codes)].astype(np.int64)
     return np.bincount(known, minlength=n_levels)[:n_levels] / max(len(known), 1)
+
+
+def weight_of(cell: Cell) -> float:
+    """What a number is multiplied by, or the value of the level that a row has.
+
+    Rows of different levels differ in two places, so their distance is the weight times the root of 2.
+
+    >>> weight_of(Cell(0)), round(weight_of(Cell(0, n_levels=3)) * 2**0.5, 9)
+    (1.0, 1.0)
+    """
+    return cell.weight * (1.0 if cell.n_levels == 0 else 0.5**0.5)
 
 
 def scale_of_numbers(source: RowSource) -> str | None:

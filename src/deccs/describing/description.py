@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,6 +84,23 @@ def paragraph(
     told = "; ".join(str(each) for each in worth_telling(differences)) or "nothing"
     lines.append(f"  Differs in: {told}")
     return "\n".join(wrapped(line) for line in lines)
+
+
+def with_names(text: str, names: Sequence[str]) -> str:
+    """The text of :func:`as_text` with other names.
+
+    >>> print(with_names("0 · old: 2 rows\\n  Rule: x > 1", ["new"]))
+    0 · new: 2 rows
+      Rule: x > 1
+    """
+    paragraphs = text.split("\n\n")
+    for cluster, name in enumerate(names[: len(paragraphs)]):
+        head = re.match(r".*?(: [\d,]+\s+rows?)$", paragraphs[cluster], re.DOTALL | re.MULTILINE)
+        if head:
+            size = " ".join(head[1].split())
+            first = wrapped(f"{numbered(cluster, name)}{size}")
+            paragraphs[cluster] = first + paragraphs[cluster][head.end() :]
+    return "\n\n".join(paragraphs)
 
 
 def wrapped(line: str) -> str:

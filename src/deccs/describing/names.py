@@ -154,11 +154,15 @@ def told_apart(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def ambiguous_levels(columns: Sequence[Described]) -> frozenset[str]:
-    """Levels that are found in several columns."""
+    """Levels that are found in several columns, or are steps of a scale."""
     counts = Counter(
         level for column in columns for level in {level.lower() for level in column.levels}
     )
-    return frozenset(level for level, count in counts.items() if count > 1)
+    # "high" is not clear without its column, nor is any other place on a scale.
+    on_scales = {
+        level.lower() for column in columns if column.kind == "ordered" for level in column.levels
+    }
+    return frozenset({level for level, count in counts.items() if count > 1} | on_scales)
 
 
 def part(difference: Difference, ambiguous: frozenset[str]) -> str:

@@ -10,6 +10,7 @@ from deccs.checks import number
 from deccs.data.sampling import EveryRow
 from deccs.deep.base import AutoencoderMethod, first_centers, squared_distances
 from deccs.network.autoencoder import encode
+from deccs.network.reconstruction import error_for
 from deccs.seeds import generator_for
 from deccs.training.batches import Batches
 from deccs.training.engine import Learner
@@ -35,6 +36,7 @@ class Pulled(Learner):
 
     def __init__(self, autoencoder, rows, method, root):
         self.autoencoder, self.rows, self.strength = autoencoder, rows, method.strength
+        self.error = error_for(rows)
         self.centers = first_centers(encode(autoencoder, rows), method.n_wanted, root)
         self.batches = Batches(
             EveryRow(len(rows)), method.batch_size, generator_for(root, "batches")
@@ -48,4 +50,4 @@ class Pulled(Learner):
         x = self.rows[next(self.batches)]
         z = self.autoencoder.encoder(x)
         pull = torch.cdist(z, self.centers).min(1).values.square().mean()
-        return (self.autoencoder.decoder(z) - x).square().mean() + self.strength * pull
+        return self.error(self.autoencoder.decoder(z), x) + self.strength * pull

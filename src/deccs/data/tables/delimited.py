@@ -179,7 +179,7 @@ def read(table: Delimited, as_text: frozenset[str], files: Scratch) -> RawTable:
     try:
         base, types = loaded(table, as_text, is_large)
         is_whole = has_values(base, table.names[-1]) or fields_fit(table)
-    except POLARS_ERRORS:
+    except pl.exceptions.PolarsError:
         if table.is_rewritten:
             raise
         is_whole = False
@@ -213,7 +213,7 @@ def loaded(
     text: Sequence[pl.DataType] = [pl.String()] * len(table.names)
     try:
         guessed: Sequence[pl.DataType] = table.scan(None).collect_schema().dtypes()
-    except POLARS_ERRORS:  # a whole number of 40 digits
+    except pl.exceptions.PolarsError:  # a whole number of 40 digits
         guessed = text
     types = {
         name: dtype if dtype in DIRECT and name not in as_text else pl.String()
@@ -221,14 +221,14 @@ def loaded(
     }
     try:
         return whole(table, types, is_large), types
-    except POLARS_ERRORS:  # words far down, or a line that is too long
+    except pl.exceptions.PolarsError:  # words far down, or a line that is too long
         if not fields_fit(table):
             raise
         direct = [name for name, dtype in types.items() if dtype in DIRECT]
         types |= safe_types(table.scan(text), direct, table.dialect.decimal)
     try:
         return whole(table, types, is_large), types
-    except POLARS_ERRORS:
+    except pl.exceptions.PolarsError:
         types = dict.fromkeys(table.names, pl.String())
         return whole(table, types, is_large), types
 

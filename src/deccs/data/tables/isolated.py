@@ -43,7 +43,7 @@ def isolated(function: str, *arguments: Any) -> Any:
         raise IsolatedError(f"no process for it can be started: {error}") from error
     if result.returncode:
         out = "memory allocation" in result.stderr or "MemoryError" in result.stderr
-        why = f"it needs more than {memory() // 2**30} GB of memory" if out else "it is damaged"
+        why = "there is not enough memory for it" if out else "it is damaged"
         raise IsolatedError(why)
     answer = json.loads(result.stdout.splitlines()[-1])
     if "error" in answer:

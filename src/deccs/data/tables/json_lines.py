@@ -91,7 +91,7 @@ def opened(path: Path, place: Path, is_large: bool) -> tuple[pl.LazyFrame, tuple
         try:
             frame = pl.scan_ndjson(source, infer_schema_length=None)
             return frame.collect(engine="streaming").lazy(), ()
-        except POLARS_ERRORS:  # a broken line, or types that do not go together
+        except pl.exceptions.PolarsError:  # a broken line, or types that do not go together
             pass
     types, nested = types_of(path, place)
     frame = pl.scan_ndjson(source, schema=types)

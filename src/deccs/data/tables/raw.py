@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:  # polars takes 0.2 seconds to load, which the command line's help can do without
-    import polars as pl
+import polars as pl
 
 
 class TableError(ValueError):
