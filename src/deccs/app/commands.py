@@ -310,10 +310,19 @@ def rename(request: RenameRequest, output: Output) -> None:
         model, preprocessing = load_model(out)
         model.rename(request.cluster, request.name)
         run_folder.write_names(out, model, preprocessing)
-    output.note(
-        f"Cluster {request.cluster} is {request.name!r} now, in the model, {run_folder.SUMMARY} and "
-        f"the labels; `deccs report {shlex.quote(str(out))}` writes the report again."
-    )
+    where = f"the model, {run_folder.SUMMARY}, {run_folder.CLUSTERS} and the labels"
+    output.note(f"Cluster {request.cluster} is {request.name!r} now, in {where}.")
+    try:
+        table = training_table(out, None, preprocessing, model)
+        data = str(read_summary(out)["data"]["file"])
+        write_run_report(model, table, out / run_folder.REPORT, title_of(data))
+    except (ValueError, OSError) as error:
+        output.note(
+            f"The report still has the old name ({str(error).rstrip('.')}); `deccs report "
+            f"{shlex.quote(str(out))} --data FILE` writes it again."
+        )
+    else:
+        output.note("The report is written again.")
 
 
 def compare(request: CompareRequest, output: Output) -> None:
