@@ -3,6 +3,7 @@
 A new estimator is tested here with no further line.
 """
 
+import copy
 import warnings
 
 import numpy as np
@@ -22,6 +23,8 @@ from tests.helpers.small import small_deccs
 
 NAMES = [name for name, cls in estimators().items() if cls.__module__.startswith("deccs.")]
 FRAME = mixed(n=90, seed=3)
+
+pytestmark = pytest.mark.usefixtures("quick_classifiers")
 
 
 def build(name, **changes):
@@ -44,7 +47,7 @@ def name(request):
 
 
 @pytest.fixture(scope="module")
-def fitted(name):
+def fitted(name, quick_classifiers):
     return fit(name)
 
 
@@ -161,7 +164,7 @@ def test_an_interrupted_fit_is_resumed_with_the_same_bits(name, fitted, tmp_path
 
 
 def small_fit(frame, **changes):
-    return small_deccs(**changes).fit(frame)
+    return small_deccs(pretraining__n_epochs=3, **changes).fit(frame)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -187,7 +190,7 @@ def test_the_kinds_of_the_user_are_taken():
     assert "city" not in model.coding_.names
     with pytest.raises(ValueError, match="'sity', which is not there. Did you mean 'city'"):
         small_fit(frame, kinds={"sity": "id"})
-    with pytest.raises(ValueError, match="The kind of column 'city' must be one of number, yes/no"):
+    with pytest.raises(ValueError, match="kinds must be None or a dict.*got {'city': 'town'}"):
         small_fit(frame, kinds={"city": "town"})
     with pytest.raises(ValueError, match="X has no column names. Give a data frame"):
         small_fit(np.random.default_rng(0).normal(size=(60, 3)), kinds={"a": "id"})
@@ -266,6 +269,12 @@ def test_a_second_fit_forgets_the_frame_of_the_first():
     assert model.predict(np.zeros((1, 2))).shape == (1,)
 
 
+@pytest.fixture(scope="module")
+def of_array(quick_classifiers):
+    """A model of an array, whose clusters have only numbers. Do not change it."""
+    return small_fit(np.random.default_rng(0).normal(size=(60, 3)))
+
+
 def test_clusters_are_renamed_in_this_model_and_in_its_files(tmp_path):
     model = small_fit(FRAME)
     first, second = model.cluster_names_[:2]
@@ -289,14 +298,13 @@ def test_clusters_are_renamed_in_this_model_and_in_its_files(tmp_path):
         (0, "\x1b[31m", "A name has 1 to 100 letters in one line"),
     ],
 )
-def test_wrong_names_are_refused(cluster, given, words):
-    model = small_fit(np.random.default_rng(0).normal(size=(60, 3)))
+def test_wrong_names_are_refused(of_array, cluster, given, words):
     with pytest.raises(ValueError, match=words):
-        model.rename(cluster, given)
+        of_array.rename(cluster, given)
 
 
-def test_no_two_clusters_have_one_name():
-    model = small_fit(np.random.default_rng(0).normal(size=(60, 3)))
+def test_no_two_clusters_have_one_name(of_array):
+    model = copy.copy(of_array)
     model.rename(0, "few")
     assert model.cluster_names_ == ("few", "cluster 1", "cluster 2")
     with pytest.raises(ValueError, match="Cluster 0 is named 'few' already"):
@@ -304,9 +312,8 @@ def test_no_two_clusters_have_one_name():
     model.rename(0, "few")  # its own name is no other's
 
 
-def test_clusters_of_an_array_are_described_by_number():
-    model = small_fit(np.random.default_rng(0).normal(size=(60, 3)) * [1, 1, 5])
-    assert len(model.describe(np.random.default_rng(1).normal(size=(60, 3))).names) == 3
+def test_clusters_of_an_array_are_described_by_number(of_array):
+    assert len(of_array.describe(np.random.default_rng(1).normal(size=(60, 3))).names) == 3
 
 
 def test_images_with_missing_pixels_are_refused_by_convolutions():

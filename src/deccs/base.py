@@ -201,8 +201,10 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         """
         source = self._checked(X)
         labels = np.concatenate([answer.labels for answer in self._answers(source)])
-        described = describe(self._described(source), labels, self.n_clusters_)
-        return replace(described, names=getattr(self, "cluster_names_", described.names))
+        n_clusters = max(len(self._numbered_names()), int(labels.max()) + 1)
+        described = describe(self._described(source), labels, n_clusters)
+        names = getattr(self, "cluster_names_", ())
+        return replace(described, names=names) if len(names) == n_clusters else described
 
     def rename(self, cluster: int, name: str) -> Self:
         """Give a cluster another name, in this model and in all that is made from it."""
@@ -223,7 +225,10 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         return self
 
     def _numbered_names(self) -> tuple[str, ...]:
-        return tuple(f"cluster {cluster}" for cluster in range(self.n_clusters_))
+        n_clusters = getattr(
+            self, "n_clusters_", int(self.labels_.max()) + 1
+        )  # not in older models
+        return tuple(f"cluster {cluster}" for cluster in range(n_clusters))
 
     def _name_clusters(self, source: RowSource) -> None:
         """Names in words, where the columns have names."""
@@ -355,7 +360,8 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         if not len(used) or max(used[-1] + 1, wanted, getattr(self, "n_clusters_", 1)) > most:
             raise ValueError(f"labels_ must have 1 to {most:,} clusters")
         names = getattr(self, "cluster_names_", None)
-        if names is not None and (len(names) < used[-1] + 1 or len(set(names)) < len(names)):
+        n_clusters = max(int(used[-1]) + 1, getattr(self, "n_clusters_", 1))
+        if names is not None and (len(names) != n_clusters or len(set(names)) < len(names)):
             raise ValueError("cluster_names_ must have a name for each cluster, each once")
         if self.n_features_in_ > MOST_FEATURES:
             raise ValueError(f"n_features_in_ must be at most {MOST_FEATURES:,}")

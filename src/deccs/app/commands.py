@@ -308,11 +308,20 @@ def rename(request: RenameRequest, output: Output) -> None:
     out = request.run
     with run_folder.in_use(out):
         run_folder.settle(out)
-        rename_in_run(out, request.cluster, request.name)
-    output.note(
-        f"Cluster {request.cluster} is {request.name!r} now, in the model, {run_folder.SUMMARY} and "
-        f"the labels; `deccs report {shlex.quote(str(out))}` writes the report again."
-    )
+        model, preprocessing = rename_in_run(out, request.cluster, request.name)
+    where = f"the model, {run_folder.SUMMARY}, {run_folder.CLUSTERS} and the labels"
+    output.note(f"Cluster {request.cluster} is {request.name!r} now, in {where}.")
+    try:
+        table = training_table(out, None, preprocessing, model)
+        data = str(read_summary(out)["data"]["file"])
+        write_run_report(model, table, out / run_folder.REPORT, title_of(data))
+    except (ValueError, OSError) as error:
+        output.note(
+            f"The report still has the old name ({str(error).rstrip('.')}); `deccs report "
+            f"{shlex.quote(str(out))} --data FILE` writes it again."
+        )
+    else:
+        output.note("The report is written again.")
 
 
 def compare(request: CompareRequest, output: Output) -> None:

@@ -256,16 +256,17 @@ class LabelsTable:
 
 
 def names_beside(ours: Iterable[str], theirs: Sequence[str]) -> dict[str, str]:
-    """Names of columns of a file that are not those of labels.
+    """Names of columns of a file that are not those of labels, nor each other's. A spreadsheet ignores case.
 
-    >>> names_beside(["id", "label"], ["size", "label", "label (file)"])
-    {'size': 'size', 'label': 'label (file) (file)', 'label (file)': 'label (file)'}
+    >>> names_beside(["id", "label"], ["size", "label", "label (file)", "ID"])
+    {'size': 'size', 'label': 'label (file)', 'label (file)': 'label (file) (file)', 'ID': 'ID (file)'}
     """
-    taken, found = {*ours, *theirs}, {}
+    taken, found = {name.lower() for name in ours}, {}
     for name in theirs:
         free = name
-        while free in taken and (free != name or name in ours):
+        while free.lower() in taken:
             free = f"{free} (file)"
+        taken.add(free.lower())
         found[name] = free
     return found
 

@@ -17,11 +17,14 @@ import numpy as np
 from deccs.checks import one_of
 from deccs.data import frames
 from deccs.data.kinds import (
+    DATE_FORMS,
     MOST_LEVELS,
+    MOST_SAMPLED,
     USED,
     YES_NO,
     ColumnKind,
     KindError,
+    form_of_dates,
     least_count,
     scale_of,
     short,
@@ -63,6 +66,8 @@ class Column:
     parts: tuple[str, ...] = ()  # of a date: "weekday", "season", "hour"
     is_flag: bool = False  # a value or nothing: a gap is a "no"
     is_whole: bool = False  # all numbers are whole
+    skips_words: bool = False  # the user has said that words between the numbers are gaps
+    form: str = ""  # of dates that are text: the one of DATE_FORMS, "" for ISO
 
     def check_stored(self) -> None:
         """Raise a ValueError for a column that cannot code anything."""
@@ -74,6 +79,10 @@ class Column:
             raise ValueError("a column has a name or a level that cannot be written")
         if max(len(level) for level in ("", *self.levels)) > LONGEST_LEVEL:
             raise ValueError(f"the column {self.name!r:.60} has a level of too many letters")
+        if self.form not in ("", *DATE_FORMS):
+            raise ValueError(
+                f"the column {self.name!r:.60} has dates of the form {self.form!r:.30}"
+            )
         if len(set(self.levels)) < len(self.levels) or not set(self.parts) <= set(PARTS):
             raise ValueError(f"the column {self.name!r:.60} has levels or parts twice")
 
@@ -188,9 +197,13 @@ def fit_column(frame: pl.LazyFrame, kind: ColumnKind, dtype: Any, is_large: bool
     values = frames.column(kind.name)
     column = Column(kind.name, kind.kind)
     if kind.kind == "number":
-        return replace(column, is_whole=are_whole(frame, values, dtype, engine))
+        skips_words = kind.given and dtype == pl.String
+        is_whole = not skips_words and are_whole(frame, values, dtype, engine)
+        return replace(column, is_whole=is_whole, skips_words=skips_words)
     if kind.kind == "date":
-        stamps = frame.select(as_stamp(values, dtype).alias("at")).select(
+        texts = frame.select(values).head(MOST_SAMPLED).collect(engine=engine).to_series()
+        column = replace(column, form=form_of_dates(texts) or "" if dtype == pl.String else "")
+        stamps = frame.select(as_stamp(values, dtype, column.form).alias("at")).select(
             pl.col("at").min().alias("low"),
             pl.col("at").max().alias("high"),
             (pl.col("at") % DAY != 0).any().alias("has_time"),
@@ -292,13 +305,13 @@ def as_words(values: pl.Expr, dtype: Any) -> pl.Expr:
     return pl.when(words != "").then(words)
 
 
-def as_stamp(values: pl.Expr, dtype: Any) -> pl.Expr:
-    """Dates as seconds since 1970."""
+def as_stamp(values: pl.Expr, dtype: Any, form: str = "") -> pl.Expr:
+    """Dates as seconds since 1970; text must be as ISO 8601 has it, or in the form of the fit."""
     import polars as pl
 
     if dtype == pl.String:
         texts = values.str.strip_chars().str.replace("T", " ").str.strip_suffix("Z")
-        forms = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M")
+        forms = ["%Y-%m-%d", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", *([form] if form else [])]
         values = pl.coalesce(texts.str.to_datetime(form, strict=False) for form in forms)
     return values.cast(pl.Datetime("us")).to_physical().cast(pl.Float64) / 1e6
 
@@ -322,7 +335,7 @@ def coded_numbers(column: Column, values: pl.Series) -> np.ndarray:
         texts = values.str.strip_chars()
         texts = texts.set(texts == "", None)
         numbers = texts.cast(pl.Float64, strict=False)
-        if numbers.null_count() > texts.null_count():
+        if numbers.null_count() > texts.null_count() and not column.skips_words:
             word = texts.filter(numbers.is_null() & texts.is_not_null())[0]
             raise ValueError(
                 f"Column {column.name!r} must be numbers, got the text {short(word)!r}."
@@ -376,7 +389,10 @@ def coded_dates(column: Column, values: pl.Series) -> np.ndarray:
         values = values.cast(pl.String)
     if not (values.dtype.is_temporal() or values.dtype in (pl.String, pl.Null)):
         raise ValueError(f"Column {column.name!r} must be dates, got {values.dtype}.")
-    stamps = pl.select(as_stamp(pl.lit(values), values.dtype)).to_series()
+    form = column.form
+    if values.dtype == pl.String and not form:  # the fit has seen dates, and these are text
+        form = form_of_dates(values.drop_nulls()) or ""
+    stamps = pl.select(as_stamp(pl.lit(values), values.dtype, form)).to_series()
     if values.dtype == pl.String and stamps.null_count() > values.null_count():
         word = values.filter(stamps.is_null() & values.is_not_null())[0]
         raise ValueError(

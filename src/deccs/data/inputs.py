@@ -221,6 +221,7 @@ class CheckedRows:
 
     def __init__(self, source: RowSource) -> None:
         self.source = source
+        self.n_missing: np.ndarray | None = None  # see gaps_in
 
     @property
     def shape(self) -> tuple[int, int]:

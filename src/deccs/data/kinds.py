@@ -32,6 +32,7 @@ ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?)?$"
 LEAST_CODE = 1_000  # "phone_calls" are few, phone numbers and zip codes have four digits and more
 MOST_GROUPS = 30
 LEADING_ZERO = r"^-?0\d"
+DATE_FORMS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%Y.%m.%d")
 NUMBERED = re.compile(r"(.*?)\d+(?:[ ,_x]\d+)?", re.DOTALL)  # "pixel 3", "p3", "3", "pixel 3,4"
 LEAST_BLOCK = 20  # columns that are only numbered are an array
 EXACT = 2.0**53  # whole numbers above are rounded in a double
@@ -211,8 +212,10 @@ def check_given(given: Mapping[str, str], names: Iterable[str]) -> None:
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise KindError(f"A kind is given for the column {name!r}, which is not there.{hint}")
         if kind not in KINDS:
+            close = get_close_matches(str(kind), KINDS, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
             raise KindError(
-                f"The kind of column {name!r} must be one of {', '.join(KINDS)}, got {kind!r}."
+                f"The kind of column {name!r} must be one of {', '.join(KINDS)}, got {kind!r}.{hint}"
             )
 
 
@@ -380,7 +383,7 @@ def kind_of_words(facts: Facts) -> ColumnKind:
     if numbers.null_count() <= 0.5 * len(numbers):
         example = sample.filter(numbers.is_null())[0]
         return told(facts, "text", f"numbers, but also text such as {short(example)}")
-    if share_of_dates(sample) == 1:
+    if form_of_dates(sample) is not None:
         return told(facts, "date", "text that holds dates")
     return kind_of_distinct_words(facts, sample)
 
@@ -459,11 +462,26 @@ def mean_of(values: pl.Series) -> float:
     return float(mean or 0)
 
 
-def share_of_dates(sample: pl.Series) -> float:
-    """The share of texts that are dates as ISO 8601 writes them: 2024-01-31, with a time or without."""
-    if not sample.head(100).str.contains(ISO_DATE).all():
-        return 0.0
-    return mean_of(sample.str.contains(ISO_DATE))
+def form_of_dates(sample: pl.Series) -> str | None:
+    """How texts write dates: "" as ISO 8601 does (2024-01-31, with a time or without), else one of DATE_FORMS.
+
+    None if they are no dates, or if day and month could be either.
+
+    >>> import polars as pl
+    >>> [form_of_dates(pl.Series([text])) for text in ("2024-01-31", "31.12.2023", "31/12/2023", "1/2/2023", "x")]
+    ['', '%d.%m.%Y', '%d/%m/%Y', None, None]
+    """
+    known = sample.drop_nulls()
+    if not len(known):
+        return None
+    if known.head(100).str.contains(ISO_DATE).all() and known.str.contains(ISO_DATE).all():
+        return ""
+    if not known.head(100).str.contains(r"^\d{1,4}[./]\d{1,2}[./]\d{2,4}$").all():
+        return None
+    fitting = [
+        form for form in DATE_FORMS if known.str.to_date(form, strict=False).null_count() == 0
+    ]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def numbers_in(values: pl.Series) -> np.ndarray:
@@ -492,7 +510,7 @@ def given_kind(facts: Facts, kind: str) -> ColumnKind:
     if (
         kind == "date"
         and not facts.dtype.is_temporal()
-        and share_of_dates(facts.sample.cast(pl.String)) < 1
+        and form_of_dates(facts.sample.cast(pl.String)) is None
     ):
         raise KindError(
             f"Column {facts.name!r} cannot be dates: {example_of(facts)}. Write dates as 2024-01-31."

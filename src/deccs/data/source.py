@@ -43,6 +43,7 @@ class ArrayRows:
         self, X: Any, image_shape: tuple[int, int] | None = None, coding: Any = None
     ) -> None:
         self.X, self.image_shape, self.coding = X, image_shape, coding
+        self.n_missing: np.ndarray | None = None  # see gaps_in
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -202,11 +203,16 @@ def each_block(source: RowSource, width: int | None = None) -> Iterator[tuple[sl
 
 
 def gaps_in(source: RowSource) -> np.ndarray:
-    """How many values each column lacks: (n_features,)."""
+    """How many values each column lacks: (n_features,). Sources of ours remember it: a fit asks twice."""
+    known: np.ndarray | None = getattr(source, "n_missing", None)
+    if known is not None:
+        return known
     n_missing = np.zeros(source.shape[1], dtype=np.int64)
     if source.dtype.kind == "f":
         for _, block in each_block(source):
             n_missing += np.isnan(block).sum(axis=0)
+    if hasattr(source, "n_missing"):
+        source.n_missing = n_missing
     return n_missing
 
 

@@ -34,6 +34,7 @@ from deccs.storage import reals, stored, wholes
 MOST_SAMPLED = 20_000  # rows that shares, spreads and tails are learned from
 MOST_FILLED_FROM = 5_000  # rows that the filling is learned from
 MOST_FILLED_VALUES = 400_000  # ... or fewer, where rows are wide
+LARGEST_STEP = 0.5  # between neighbors of an ordered category, in deviations of a number
 TAILS = 0.5  # share of a column's variance that the outermost hundredth of its values may hold
 LEAST_FOR_TAILS = 100  # values: the outermost hundredth is a value or more
 
@@ -172,6 +173,8 @@ def fit_table_scaler(
     center, unit = tails_of(sample, is_number & (scale == "robust"))
     values = bent(sample, center, unit)
     mean, deviation = spread_of(values, is_number, scale)
+    if coding is not None:
+        deviation = np.where(are_steps(coding), np.maximum(deviation, 1 / LARGEST_STEP), deviation)
     shares = [shares_of(sample[:, place], count) for place, count in enumerate(n_levels)]
     has_gaps = np.isnan(sample).any(axis=0)
     first_of_column = np.diff([-1, *(cell.column for cell in cells)]) != 0
@@ -232,6 +235,15 @@ def share_of_tails(values: np.ndarray) -> float:
     outermost = np.sort(squares)[-max(1, len(values) // 100) :]
     total = squares.sum()
     return float(outermost.sum() / total) if total > 0 else 0.0
+
+
+def are_steps(coding: Coding) -> np.ndarray:
+    """(n_cells,) whether a cell is the place on a scale of words.
+
+    Such places are at most half a deviation apart. With variance 1 the three steps of "low, medium, high" would be
+    as far apart as nothing else in a table is, and be its clusters.
+    """
+    return np.array([coding.columns[cell.column].kind == "ordered" for cell in coding.cells])
 
 
 def spread_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
+from deccs.data.kinds import CODE_WORDS, words_of
 from deccs.data.tables.column_types import survey, typed_texts
 from deccs.data.tables.dialect import (
     SAMPLE,
@@ -17,6 +19,7 @@ from deccs.data.tables.dialect import (
     Dialect,
     dialect_of,
     long_fields,
+    sample_records,
 )
 from deccs.data.tables.frames import LARGE, POLARS_ERRORS, finished, reason
 from deccs.data.tables.raw import RawTable, TableError, check_names, position_names
@@ -33,6 +36,7 @@ from deccs.data.tables.text_files import (
 
 ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
 INFERRED = 20_000_000  # cells at most that types are guessed from
+PADDED = re.compile(r"0\d+")
 DIRECT = (pl.Int64, pl.Float64, pl.Boolean)  # types that polars reads at once, other cells as text
 
 
@@ -76,6 +80,7 @@ class Delimited:
     n_records: int  # with the header
     n_bytes: int
     lines_are_rows: bool  # no blank lines, no line breaks in quotes
+    codes: frozenset[str] = frozenset()  # columns whose digits are text: 04116 is no number
 
     @property
     def n_rows(self) -> int:
@@ -128,6 +133,7 @@ def opened(path: Path, source: Path, header: bool | None, files: Scratch) -> Del
     table = Delimited(
         path, source, source, dialect, names, found.n_records, found.n_bytes, not found.has_quotes
     )
+    table = replace(table, codes=codes_among(names, sample_records(first, dialect.delimiter)))
     if not found.is_plain:
         table = rewritten(table, files)
     if not table.n_rows:
@@ -136,6 +142,20 @@ def opened(path: Path, source: Path, header: bool | None, files: Scratch) -> Del
             "or --no-header if the first line is data."
         )
     return table
+
+
+def codes_among(names: Sequence[str], records: Sequence[Sequence[str]]) -> frozenset[str]:
+    """Columns that are named like a code, or have numbers that begin with 0: their digits are kept as they are.
+
+    >>> sorted(codes_among(["zip_code", "part", "size"], [["10115", "007", "0.5"], ["04116", "12", "0"]]))
+    ['part', 'zip_code']
+    """
+    return frozenset(
+        name
+        for place, name in enumerate(names)
+        if CODE_WORDS & set(words_of(name))
+        or any(PADDED.fullmatch(record[place].strip()) for record in records if place < len(record))
+    )
 
 
 def rewritten(table: Delimited, files: Scratch) -> Delimited:
@@ -175,6 +195,7 @@ def records_of(lines: Lines, dialect: Dialect) -> Iterator[tuple[int, list[str]]
 
 def read(table: Delimited, as_text: frozenset[str], files: Scratch) -> RawTable:
     """The rows with their types. A small file comes into memory, a large one stays where it is."""
+    as_text |= table.codes
     is_large = table.n_bytes > LARGE
     try:
         base, types = loaded(table, as_text, is_large)
