@@ -46,6 +46,8 @@ def test_what_is_right_is_read(run):
         ({**SUMMARY, "agreement": True}, "agreement must be a number"),
         ('{"data": {"file": "x"}, "agreement": NaN}', "agreement must be a number"),
         ({**SUMMARY, "options": [1]}, "options must be a table"),
+        ({**SUMMARY, "clusters": 3}, "clusters must be a list of tables, got 3"),
+        ({**SUMMARY, "clusters": ["a"]}, "clusters must be a list of tables"),
     ],
 )
 def test_a_wrong_summary_is_told_by_its_field(summary, told, run):

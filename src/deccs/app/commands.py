@@ -31,6 +31,7 @@ from deccs.app.output import (
     prints_to_stderr,
     warnings_as_notes,
 )
+from deccs.app.renaming import rename_in_run
 from deccs.app.request import (
     CompareRequest,
     DatasetsRequest,
@@ -307,12 +308,11 @@ def rename(request: RenameRequest, output: Output) -> None:
     out = request.run
     with run_folder.in_use(out):
         run_folder.settle(out)
-        model, preprocessing = load_model(out)
-        model.rename(request.cluster, request.name)
-        run_folder.write_names(out, model, preprocessing)
+        rename_in_run(out, request.cluster, request.name)
     where = f"the model, {run_folder.SUMMARY}, {run_folder.CLUSTERS} and the labels"
     output.note(f"Cluster {request.cluster} is {request.name!r} now, in {where}.")
     try:
+        model, preprocessing = load_model(out)
         table = training_table(out, None, preprocessing, model)
         data = str(read_summary(out)["data"]["file"])
         write_run_report(model, table, out / run_folder.REPORT, title_of(data))

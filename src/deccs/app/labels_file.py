@@ -7,6 +7,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import TextIOBase
 from pathlib import Path
@@ -304,7 +305,7 @@ def rename_in_labels(path: Path, names: Sequence[str]) -> None:
 
 
 def rename_in_csv(path: Path, names: Sequence[str]) -> None:
-    with path.open(encoding="utf-8", newline="") as old, replacing(path) as file:
+    with readable(path), path.open(encoding="utf-8", newline="") as old, replacing(path) as file:
         reader = csv.reader(short_lines(old, path))
         out = LineWriter(codecs.getwriter("utf-8")(file))
         header = next(reader, [])
@@ -354,23 +355,29 @@ def read_labels(path: Path, *, raw_ids: bool) -> tuple[str, dict[str, int]]:
 def read_csv_labels(path: Path, *, raw_ids: bool) -> tuple[str, dict[str, int]]:
     """The labels of a CSV file, of which every line is checked."""
     labels: dict[str, int] = {}
+    with readable(path), path.open(encoding="utf-8", newline="") as file:
+        reader = csv.reader(short_lines(file, path))
+        header = next(reader, [])
+        check_header(path, header)
+        for row in reader:
+            name, label = checked_row(row, len(header), path, reader.line_num)
+            name = name if raw_ids else with_formula(name)
+            if name in labels:
+                raise RunError(
+                    f"{path}, line {reader.line_num}: the {header[0]} {name!r:.60} occurs twice."
+                )
+            if label is not None:
+                labels[name] = label
+    return header[0], labels
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Name the file where its content is no text, or no CSV."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.reader(short_lines(file, path))
-            header = next(reader, [])
-            check_header(path, header)
-            for row in reader:
-                name, label = checked_row(row, len(header), path, reader.line_num)
-                name = name if raw_ids else with_formula(name)
-                if name in labels:
-                    raise RunError(
-                        f"{path}, line {reader.line_num}: the {header[0]} {name!r:.60} occurs twice."
-                    )
-                if label is not None:
-                    labels[name] = label
+        yield
     except (OSError, csv.Error, UnicodeDecodeError) as error:
         raise RunError(f"{path} cannot be read: {error}.") from error
-    return header[0], labels
 
 
 def check_header(path: Path, header: Sequence[str]) -> None:

@@ -23,11 +23,11 @@ import numpy as np
 
 from deccs import storage
 from deccs.answer import Answer
-from deccs.app.labels_file import LABELS_NAMES, LabelsFormat, rename_in_labels
+from deccs.app.labels_file import LABELS_NAMES, LabelsFormat
 from deccs.app.run_error import RunError
 from deccs.base import Clusterer
 from deccs.data.tables import Table
-from deccs.describing.description import describe, with_names
+from deccs.describing.description import describe
 from deccs.events import Callback
 from deccs.json_values import finite
 from deccs.report import write_report
@@ -310,19 +310,3 @@ def description_text(model: Clusterer, table: Table, labels: np.ndarray) -> str:
         return ""
     said = describe(model._described(table.rows), labels, model.n_clusters_)
     return str(replace(said, names=model.cluster_names_))
-
-
-def write_names(folder: Path, model: Clusterer, preprocessing: Mapping[str, Any]) -> None:
-    """Write the names of a model's clusters to all files of its run that have them."""
-    summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-    names = model.cluster_names_
-    for cluster, name in zip(summary.get("clusters", []), names, strict=False):
-        cluster["name"] = name
-    for path in (folder / name for name in LABELS_NAMES):
-        if path.is_file():
-            rename_in_labels(path, names)
-    if (folder / CLUSTERS).is_file():
-        text = (folder / CLUSTERS).read_text(encoding="utf-8")
-        write_text(folder / CLUSTERS, with_names(text, names))
-    storage.save(model, folder / MODEL, preprocessing=preprocessing)
-    write_text(folder / SUMMARY, json.dumps(finite(summary), indent=2, allow_nan=False) + "\n")

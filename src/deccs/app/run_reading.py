@@ -93,6 +93,10 @@ SUMMARY_FIELDS: dict[str, Rule] = {
     "data": ("a table of names and values", lambda value: isinstance(value, dict)),
     "options": ("a table of names and values", or_none(lambda value: isinstance(value, dict))),
     "agreement": ("a number", or_none(is_number)),
+    "clusters": (
+        "a list of tables",
+        or_none(is_list_of(lambda cluster: isinstance(cluster, dict))),
+    ),
 }
 DATA_FIELDS: dict[str, Rule] = {
     "file": ("a path", lambda value: is_text(value) and value != "" and "\0" not in value),
