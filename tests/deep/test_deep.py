@@ -26,6 +26,7 @@ from deccs.deep.dec import (
     target_distribution,
 )
 from deccs.network.autoencoder import Autoencoder, TrainingError
+from deccs.network.reconstruction import SQUARED
 from deccs.training import engine
 
 # Each method takes those of its parameters.
@@ -316,6 +317,7 @@ def test_lambda_cluster_weighs_the_clustering_and_not_the_reconstruction():
         learner = object.__new__(SoftAssignments)
         learner.autoencoder = Autoencoder(nn.Identity(), PlusOne())
         learner.rows, learner.method = torch.tensor([[1.0, 2.0]]), method
+        learner.error = SQUARED
         learner.centers = torch.tensor([[1.0, 3.0], [1.0, 1.0]])
         learner.batches, learner.target = iter([torch.tensor([0])]), torch.tensor([[1.0, 0.0]])
         return float(learner.loss(1))

@@ -312,6 +312,7 @@ def rename(request: RenameRequest, output: Output) -> None:
     where = f"the model, {run_folder.SUMMARY}, {run_folder.CLUSTERS} and the labels"
     output.note(f"Cluster {request.cluster} is {request.name!r} now, in {where}.")
     try:
+        model, preprocessing = load_model(out)
         table = training_table(out, None, preprocessing, model)
         data = str(read_summary(out)["data"]["file"])
         write_run_report(model, table, out / run_folder.REPORT, title_of(data))
