@@ -308,7 +308,7 @@ def rename(request: RenameRequest, output: Output) -> None:
     out = request.run
     with run_folder.in_use(out):
         run_folder.settle(out)
-        model, preprocessing = rename_in_run(out, request.cluster, request.name)
+        rename_in_run(out, request.cluster, request.name)
     where = f"the model, {run_folder.SUMMARY}, {run_folder.CLUSTERS} and the labels"
     output.note(f"Cluster {request.cluster} is {request.name!r} now, in {where}.")
     try:

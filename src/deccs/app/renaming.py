@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from deccs import storage
 from deccs.app.labels_file import LABELS_NAMES, rename_in_labels
 from deccs.app.run_error import RunError
 from deccs.app.run_folder import CLUSTERS, MODEL, SUMMARY
 from deccs.app.run_reading import load_model, read_plain, read_summary
-from deccs.base import Clusterer
 from deccs.describing.description import with_names
 from deccs.json_values import finite
 from deccs.storage.atomic import write_text
@@ -19,11 +17,8 @@ from deccs.storage.atomic import write_text
 MOST_TEXT = 2**27  # bytes of clusters.txt
 
 
-def rename_in_run(folder: Path, cluster: int, name: str) -> tuple[Clusterer, dict[str, Any]]:
-    """Write the name to labels, description, model and summary; the model, and how its data was read.
-
-    Killed in between, the same call finishes it.
-    """
+def rename_in_run(folder: Path, cluster: int, name: str) -> None:
+    """Write the name to labels, description, model and summary; killed in between, the same call finishes it."""
     summary, text = read_summary(folder), read_description(folder)
     model, preprocessing = load_model(folder)
     model.rename(cluster, name)
@@ -37,7 +32,6 @@ def rename_in_run(folder: Path, cluster: int, name: str) -> tuple[Clusterer, dic
         write_text(folder / CLUSTERS, with_names(text, names))
     storage.save(model, folder / MODEL, preprocessing=preprocessing)
     write_text(folder / SUMMARY, json.dumps(finite(summary), indent=2, allow_nan=False) + "\n")
-    return model, preprocessing
 
 
 def read_description(folder: Path) -> str:
