@@ -197,7 +197,9 @@ def test_what_is_rewritten_is_read_like_the_plain_file(file):
 def test_ids_can_be_kept_as_they_are_written(file):
     path = file("id,x\n007,1\n7,2\n")
     assert rows(path, as_text=["id"]) == [("007", 1), ("7", 2)]
-    assert rows(path) == [(7, 1), (7, 2)]
+    assert rows(path) == [("007", 1), ("7", 2)]  # a number does not begin with a 0
+    assert rows(file("id,x\n17,1\n7,2\n")) == [(17, 1), (7, 2)]
+    assert rows(file("id,x\n17,1\n7,2\n"), as_text=["id"]) == [("17", 1), ("7", 2)]
     assert rows(file("id,x\nNA,1\n7,2\n"), as_text=["id"]) == [("NA", 1), ("7", 2)]
 
 
@@ -215,11 +217,11 @@ def test_underscores_are_not_numbers(file):
 
 @pytest.mark.parametrize("n_before", [3, 2_500])
 def test_a_word_among_numbers_is_kept_and_noted_with_its_line(file, n_before):
-    lines = "".join(f"{row:05d},{row % 7}\n" for row in range(n_before))
-    table = read_raw(file(f"amount,x\n{lines}" + "00001,1\n" * 40 + "abc,3\n"))
+    lines = "".join(f"{row:.3f},{row % 7}\n" for row in range(n_before))
+    table = read_raw(file(f"amount,x\n{lines}" + "1.000,1\n" * 40 + "abc,3\n"))
     frame = table.frame.collect()
     assert frame.dtypes == [pl.String, pl.Int64]
-    assert frame["amount"][0] == "00000" and frame["amount"][-1] == "abc"
+    assert frame["amount"][0] == "0.000" and frame["amount"][-1] == "abc"
     (note,) = table.notes
     assert f"amount: text ('abc' in line {n_before + 42:,}), {n_before + 40:,} other" in note
 
