@@ -48,7 +48,7 @@ LATER = (
 )
 
 # What the paper's method does not have: runs without it are recorded as before it was there.
-SWITCHES = ("views", "network__image_shape")
+SWITCHES = ("views", "network__image_shape", "kinds")
 
 
 def record_name(setting: str, kind: str = "") -> str:
