@@ -47,7 +47,6 @@ class TableError:
     def __init__(self, scaler: TableScaler, device: torch.device | str = "cpu") -> None:
         n_scaled = scaler.n_scaled
         self.n_scaled = n_scaled
-        self.n_columns = len(np.unique(scaler.column))
         is_number = np.zeros(n_scaled, dtype=np.float32)
         is_number[scaler.starts[scaler.numbers]] = 1
         self.is_number = torch.from_numpy(is_number).to(device)
@@ -91,7 +90,7 @@ class TableError:
         gradient = (back - target) * (self.is_number * known) * 2
         if self.has_categories:
             probabilities, _, is_target = self._categories(back, target, known)
-            costs = self.costs[None, :, None] * known[:, self.places[:, :1, None].squeeze(2)]
+            costs = self.costs[None, :, None] * known[:, self.places[:, :1]]
             by_level = (probabilities - is_target) * costs  # (batch, n_categories, most_levels)
             gradient[:, self.places[self.is_level]] = by_level[:, self.is_level]
         return gradient * (weight / n_known)

@@ -191,12 +191,13 @@ def table_of_frame(
     left_out = whole.left_out | {
         name: "not asked for" for name in raw.names if name not in (*names, id_column)
     }
-    kept, means, note = kept_rows(path, frame, coding, kinds, about["missing"], raw)
+    kept, note = kept_rows(path, frame, coding, kinds, about["missing"], raw)
     some = frame if kept is None else frame.filter(is_complete(coding.names))
     try:
         rows = coded_rows(some, coding, is_large=raw.is_large)
     except ValueError as error:
         raise TableError(f"{path}: {error}") from error
+    means = np.zeros(0)
     if about["missing"] == "mean":
         means = usual_values(rows)
         rows = filled(rows, means, coding)
@@ -207,7 +208,7 @@ def table_of_frame(
         frame=frame,
         kinds=kinds,
         left_out=left_out,
-        means=tuple(means.tolist()) if about["missing"] == "mean" else (),
+        means=tuple(means.tolist()),
         notes=(*raw.notes, *notes_on_words(kinds), *note),
         is_large=raw.is_large,
         **about,
@@ -240,25 +241,24 @@ def kept_rows(
     kinds: Sequence[ColumnKind],
     missing: str,
     raw: RawTable,
-) -> tuple[np.ndarray | None, np.ndarray, tuple[str, ...]]:
-    """The rows that stay, None for all of them; nothing to fill with yet; and what to tell the user."""
-    empty = np.zeros(0)
+) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """The rows that stay, None for all of them, and what to tell the user."""
     by_column = {kind.name: kind.n_missing for kind in kinds if kind.is_used and kind.n_missing}
     if not by_column:
-        return None, empty, ()
+        return None, ()
     per_column = counts(list(by_column), np.array(list(by_column.values())))
     if missing == "auto":
         n_cells = raw.n_rows * len(coding.names)
         share = sum(by_column.values()) / n_cells
-        return None, empty, (f"Missing: {share:.1%} of the values ({per_column}).",)
+        return None, (f"Missing: {share:.1%} of the values ({per_column}).",)
     if missing == "mean":
         note = f"{sum(by_column.values())} missing values are filled with what is usual in their column: {per_column}."
-        return None, empty, (note,)
+        return None, (note,)
     engine: Any = "streaming" if raw.is_large else "auto"
     kept = frame.select(is_complete(coding.names).alias("kept")).collect(engine=engine)["kept"]
     if missing == "error":
         raise missing_error(path, int((~kept).sum()), raw.n_rows, per_column)
-    return kept.to_numpy(), empty, (dropped_note(int((~kept).sum()), raw.n_rows, per_column),)
+    return kept.to_numpy(), (dropped_note(int((~kept).sum()), raw.n_rows, per_column),)
 
 
 def is_complete(names: Sequence[str]) -> pl.Expr:
@@ -398,7 +398,7 @@ def frame_like(
         for column, count in zip(by_numbers.columns, n_missing, strict=True)
         if not column.is_flag
     ]
-    kept, _, note = kept_rows(path, frame, by_numbers, kinds, missing, raw)
+    kept, note = kept_rows(path, frame, by_numbers, kinds, missing, raw)
     some = frame if kept is None else frame.filter(is_complete(names))
     try:
         rows = coded_rows(some, by_numbers, is_large=raw.is_large)
