@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -39,19 +40,27 @@ from deccs.counting.count import count_clusters_of
 from deccs.counting.records import ClusterStability, Count, KCandidate
 from deccs.data.coding import Coding
 from deccs.data.images import image_shape_of
-from deccs.data.inputs import as_source, output_dtype
+from deccs.data.inputs import as_source, output_dtype, without_gaps
 from deccs.data.kinds import KINDS
+from deccs.data.learning_rows import MOST_ROWS, LearningRows, learning_rows
 from deccs.data.rows import Rows, widths_of
 from deccs.data.sampling import draw_rows
 from deccs.data.scalers import fit_scaler
 from deccs.data.scaling import Scaler
-from deccs.data.source import RowSource, SelectedRows, each_block, fingerprint_of
+from deccs.data.source import (
+    PartRows,
+    RowSource,
+    SelectedRows,
+    each_block,
+    fingerprint_of,
+)
 from deccs.data.table_scaling import TableScaler, check_coding, evenly
 from deccs.describing.coded import described_columns
 from deccs.describing.columns import Described, nameable
 from deccs.describing.description import Description, describe
 from deccs.describing.names import cluster_names
-from deccs.events import Listeners
+from deccs.events import Listeners, Progress
+from deccs.labeling import ROWS_OF_PART, keep_labels, restore_labels, split_at_parts
 from deccs.labels import warn_of_empty_clusters
 from deccs.members.neighbors import kept_share, neighbor_graph
 from deccs.network.autoencoder import Autoencoder, encode_exactly
@@ -104,11 +113,16 @@ WITHOUT_EFFECT = (
 class Fit:
     """A fit under way: what every method needs while it learns."""
 
-    source: RowSource
+    source: RowSource  # the rows to learn from
+    all_rows: RowSource  # to be labeled: the same, unless they are too many to learn from
     scaler: Scaler
     root: int  # all seeds are derived from it
     listeners: Listeners
     checkpoint: Checkpoint
+
+    @property
+    def is_of_sample(self) -> bool:
+        return self.source is not self.all_rows
 
     def rows(self, device: str = "cpu", image_shape: tuple[int, int] | None = None) -> Rows:
         return Rows(self.source, self.scaler, pick_device(device), image_shape)
@@ -123,15 +137,17 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
     """
 
     ADDED: ClassVar[Mapping[str, Any]] = {"kinds": None}
+    LEARNS_FROM_A_SAMPLE: ClassVar[bool] = False  # of more rows than learning can use
     LEARNED: ClassVar[Mapping[str, Any]] = {
         "n_features_in_": Annotated[int, whole(at_least=1)],
         "coding_": Maybe(Coding | None),
         "scaler_": Scaler,
         "labels_": wholes("n_points"),
+        "learning_rows_": Maybe(Annotated[np.ndarray, wholes("n_learned", least=0)]),
         "n_clusters_": Maybe(Annotated[int, whole(at_least=1)]),
         "cluster_names_": Maybe(tuple[str, ...]),
         "count_": Maybe(Count),
-        "_sample_places": Maybe(wholes("n_points", least=0, small=True)),
+        "_sample_places": Maybe(wholes("n_counted", least=0, small=True)),
         "_drawn": Maybe(Drawn),
         "_stability": Maybe(list[ClusterStability]),
     }
@@ -155,31 +171,70 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
             "_sample_places",
             "_drawn",
             "_stability",
+            "learning_rows_",
         ):  # of an earlier fit
             self.__dict__.pop(name, None)
         if self._bounds() is not None:
             check_bounds(self.n_clusters, source.shape[0])
-        self._check(source.shape[0])
-        with self._fitting(source) as fit:
+        learned = learning_rows(source) if self.LEARNS_FROM_A_SAMPLE else None
+        if learned is not None:
+            self.learning_rows_ = learned.index
+        self._check((source if learned is None else learned.source).shape[0])
+        with self._fitting(source, learned) as fit:
             fit.listeners.tell("on_fit_start", self)
             self._count_clusters(fit)
             self._learn(fit)
-            labels = []
-            for answer in self._training_answers(fit):
-                labels.append(answer.labels)
-                fit.listeners.tell("on_answer", answer)
-            self.labels_ = np.concatenate(labels)
-            if not hasattr(self, "_stability"):  # a method may have judged its clusters already
-                self._drawn = draw(fit.source, self.scaler_, self.labels_, fit.root)
-            if not hasattr(self, "n_clusters_"):
-                self.n_clusters_ = max(int(self.labels_.max()) + 1, self.n_wanted or 1)
+            if fit.is_of_sample:
+                self._finish_sample(fit)
+            self.labels_ = self._labeled(fit)
+            if not fit.is_of_sample:
+                self._finish(fit, self.labels_)
             warn_of_empty_clusters(self.labels_, self.n_clusters_)
-            self._name_clusters(fit.source)
             fit.listeners.tell("on_fit_end", self)
             # Whoever opens a checkpoint removes it: one that was given as an object stays.
             if fit.checkpoint is not getattr(self, "checkpoint", None):
                 fit.checkpoint.remove()
         return self
+
+    def _labeled(self, fit: Fit) -> np.ndarray:
+        """The labels of all rows: (n_points,). Listeners are told the answers while they are made."""
+        if fit.is_of_sample:
+            return self._labeled_in_parts(fit)
+        labels = []
+        for answer in self._training_answers(fit):
+            labels.append(answer.labels)
+            fit.listeners.tell("on_answer", answer)
+        return np.concatenate(labels)
+
+    def _labeled_in_parts(self, fit: Fit) -> np.ndarray:
+        """The same for more rows than were learned from: finished parts are not labeled again after a kill."""
+        n_rows = fit.all_rows.shape[0]
+        labels = np.empty(n_rows, dtype=np.int64)
+        n_done = restore_labels(fit.checkpoint, labels)
+        fit.listeners.tell("on_labels", n_done)
+        rest = self._fast_answers(PartRows(fit.all_rows, n_done, n_rows))
+        for answer in split_at_parts(rest, n_done):
+            stop = n_done + len(answer)
+            labels[n_done:stop] = answer.labels
+            n_done = stop
+            fit.listeners.tell("on_answer", answer)
+            fit.listeners.tell("on_progress", Progress("labeling", n_done, n_rows))
+            if n_done % ROWS_OF_PART == 0 or n_done == n_rows:
+                fit.listeners.tell("on_labels", n_done)
+                keep_labels(fit.checkpoint, labels[:n_done])
+        return labels
+
+    def _finish_sample(self, fit: Fit) -> None:
+        """What is learned from labels, where they are those of a sample: answers are written with names."""
+        self._finish(fit, np.concatenate(list(self._label_blocks(fit.source))))
+
+    def _finish(self, fit: Fit, labels: np.ndarray) -> None:
+        """What is learned from the labels of the rows that the fit learned from: (n_learned,)."""
+        if not hasattr(self, "_stability"):  # a method may have judged its clusters already
+            self._drawn = draw(fit.source, self.scaler_, labels, fit.root)
+        if not hasattr(self, "n_clusters_"):
+            self.n_clusters_ = max(int(labels.max()) + 1, self.n_wanted or 1)
+        self._name_clusters(fit.source, labels)
 
     def answer(self, X: Any) -> Answer:
         """All the model says of X, from one pass over its rows; the other methods are views of it."""
@@ -187,11 +242,13 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
 
     def answers(self, X: Any) -> Iterator[Answer]:
         """The answer for X block by block, in the order of the rows."""
-        return self._answers(self._checked(X))
+        source = self._checked(X)
+        is_many = source.shape[0] > MOST_ROWS
+        return self._fast_answers(source) if is_many else self._answers(source)
 
     def predict(self, X: Any) -> np.ndarray:
         """The cluster of each point, new or old: (n_points,)."""
-        return np.concatenate([answer.labels for answer in self.answers(X)])
+        return np.concatenate(list(self._label_blocks(self._checked(X))))
 
     def describe(self, X: Any) -> Description:
         """What makes each cluster different, in words: names, rules and differences of columns.
@@ -230,14 +287,14 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         )  # not in older models
         return tuple(f"cluster {cluster}" for cluster in range(n_clusters))
 
-    def _name_clusters(self, source: RowSource) -> None:
+    def _name_clusters(self, source: RowSource, labels: np.ndarray) -> None:
         """Names in words, where the columns have names."""
         if getattr(self, "coding_", None) is None and not hasattr(self, "feature_names_in_"):
             return
         rows = evenly(source.shape[0], MOST_NAMED_FROM)
         columns = self._described(SelectedRows(source, rows))
         if nameable(columns):
-            self.cluster_names_ = cluster_names(columns, self.labels_[rows], self.n_clusters_)
+            self.cluster_names_ = cluster_names(columns, labels[rows], self.n_clusters_)
 
     def _described(self, source: RowSource) -> list[Described]:
         """The columns of rows, with the values that people know."""
@@ -275,6 +332,11 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         After a fit with n_clusters="auto", for every number in ``k_curves_["k"]`` and for 1.
         """
         count = self._counted()
+        if hasattr(self, "learning_rows_"):
+            raise AttributeError(
+                f"The fit learned from {len(self.learning_rows_):,} of {len(self.labels_):,} rows, and other "
+                "numbers of clusters are known for these alone. Use predict_at(X, k)."
+            )
         if k == self.n_clusters_:
             return self.labels_
         return count.sample_labels(k)[self._sample_places]
@@ -349,7 +411,26 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         """How many numbers members and networks see of a row."""
         return widths_of(getattr(self, "scaler_", None), self._n_cells)
 
+    @property
+    def _n_learned(self) -> int:
+        """How many rows the fit learned from."""
+        return len(getattr(self, "learning_rows_", self.labels_))
+
+    def _of_learning_rows(self, source: RowSource) -> Self:
+        """A copy of the model for which the rows it learned from are all rows: for reports and the like."""
+        model = copy.copy(self)
+        model.labels_ = np.concatenate(list(self._label_blocks(source)))
+        model.__dict__.pop("learning_rows_", None)
+        return model
+
     def _check_learned(self) -> None:
+        index: np.ndarray | None = getattr(self, "learning_rows_", None)
+        if index is not None and not (
+            2 <= len(index) <= len(self.labels_)
+            and index[-1] < len(self.labels_)
+            and (np.diff(index) > 0).all()
+        ):
+            raise ValueError("learning_rows_ must be row numbers of labels_, in order")
         coding: Coding | None = getattr(self, "coding_", None)
         if coding is not None and len(coding.names) != self.n_features_in_:
             raise ValueError("coding_ must have n_features_in_ columns")
@@ -366,9 +447,13 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         if self.n_features_in_ > MOST_FEATURES:
             raise ValueError(f"n_features_in_ must be at most {MOST_FEATURES:,}")
         if hasattr(self, "count_"):
-            self.count_.check(len(self.labels_))
+            self.count_.check(self._n_learned)
             if not hasattr(self, "n_clusters_"):
                 raise ValueError("n_clusters_ is missing beside count_")
+            if len(self._sample_places) != self._n_learned:
+                raise ValueError(
+                    "_sample_places must have a place for each row that was learned from"
+                )
             if self._sample_places.max(initial=0) >= len(self.count_.sample):
                 raise ValueError("_sample_places names rows that are not in the sample")
 
@@ -414,30 +499,41 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
     def _answers(self, source: RowSource) -> Iterator[Answer]:
         """The answers for rows, block by block, in their order."""
 
+    def _fast_answers(self, source: RowSource) -> Iterator[Answer]:
+        """The same with all but the labels in single precision, where a method knows a faster way."""
+        return self._answers(source)
+
+    def _label_blocks(self, source: RowSource) -> Iterator[np.ndarray]:
+        """The labels of rows alone, block by block."""
+        return (answer.labels for answer in self._answers(source))
+
     def _training_answers(self, fit: Fit) -> Iterator[Answer]:
         """The answers for the rows of the fit; a method that knows them already need not compute them."""
-        return self._answers(fit.source)
+        return self._answers(fit.all_rows)
 
     def _checked(self, X: Any) -> RowSource:
         check_is_fitted(self, "labels_")
         return as_source(self, X, reset=False)
 
     @contextmanager
-    def _fitting(self, source: RowSource) -> Iterator[Fit]:
+    def _fitting(self, source: RowSource, learned: LearningRows | None) -> Iterator[Fit]:
         """Seeds, scaler, listeners and checkpoint of a fit; a live display meanwhile, if wanted."""
         seed, by_chance = root_seed(self.random_state), self.random_state is None
         with ExitStack() as stack:
             stack.enter_context(single_precision())
             checkpoint = self._opened_checkpoint()
             stack.enter_context(checkpoint.in_use())
-            root = self._claimed(checkpoint, source, seed, by_chance)
-            self.scaler_ = fit_scaler(source, self.scale)
+            rows = source if learned is None else learned.source
+            root = self._claimed(checkpoint, rows, seed, by_chance)
+            self.scaler_ = fit_scaler(rows, self.scale)
+            if learned is not None and not hasattr(self.scaler_, "n_scaled"):
+                source = without_gaps(self, source)  # the sample has none
             callbacks = list(self.callbacks or ())
             if self.verbose:
                 from deccs.display import Display  # the only use of a terminal library in a fit
 
                 callbacks.append(stack.enter_context(Display()))
-            yield Fit(source, self.scaler_, root, Listeners(callbacks), checkpoint)
+            yield Fit(rows, source, self.scaler_, root, Listeners(callbacks), checkpoint)
 
     def _opened_checkpoint(self) -> Checkpoint:
         given = getattr(self, "checkpoint", None)
@@ -537,6 +633,7 @@ class TrainedEmbedder(Embedder):
     The representation is the output of the encoder in ``autoencoder_``.
     """
 
+    LEARNS_FROM_A_SAMPLE: ClassVar[bool] = True
     LEARNED: ClassVar[Mapping[str, Any]] = {"autoencoder_": Autoencoder}
 
     device: Annotated[str, instance(str, words="'auto' or the name of a device of torch")] = "auto"

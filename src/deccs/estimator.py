@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
@@ -34,7 +34,7 @@ from deccs.counting.trust import Trust, judge
 from deccs.counting.words import warning_of_one_group
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
-from deccs.data.source import RowSource, blocks, rows_at_once
+from deccs.data.source import RowSource, in_order, rows_at_once
 from deccs.events import Progress
 from deccs.labels import NOISE, align_labels, canonical, majority_map
 from deccs.members.asking import Jobs
@@ -50,7 +50,8 @@ from deccs.members.views import (
     fit_components,
     views_of,
 )
-from deccs.network.autoencoder import exact_encoder
+from deccs.network.autoencoder import check_finite, exact_encoder
+from deccs.network.single import SingleEncoder, ahead, are_close
 from deccs.notebook import summary_html
 from deccs.rounds.classifiers import (
     Classifiers,
@@ -59,6 +60,7 @@ from deccs.rounds.classifiers import (
     only_member,
     softmax,
     split_sample,
+    weights_of,
 )
 from deccs.rounds.look import Look
 from deccs.rounds.records import Consensus, Round
@@ -445,14 +447,73 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         if seen is None and trust is None:
             yield from super()._answers(source)
             return
-        n_rows, n_features = source.shape
         n_scaled, n_inputs = self._widths
         encoder = exact_encoder(self.autoencoder_)
-        for place in blocks(n_rows, rows_at_once(max(n_features, n_inputs)) // 4):
-            inputs = self.scaler_.inputs(source.read(place))  # (n, n_inputs)
+        size = rows_at_once(max(source.shape[1], n_inputs)) // 4
+        for block in in_order(source, size):
+            inputs = self.scaler_.inputs(block)  # (n, n_inputs)
             scaled = inputs[:, :n_scaled]
             answer = self._answer(encoder(inputs), seen and seen.at(seen.places(scaled)))
             yield answer if trust is None else trusted(answer, trust, scaled)
+
+    def _fast_answers(self, source: RowSource) -> Iterator[Answer]:
+        """The answers with the embedding, and what follows from it, in single precision.
+
+        Rows near the border of two clusters of any member are embedded in double precision: all labels are
+        those that :meth:`_answers` gives.
+        """
+        seen: Seen | None = getattr(self, "seen_", None)
+        trust: Trust | None = getattr(self, "trust_", None)
+        embed = self._single_encoder(self.classifiers_, self.label_classifier_)
+        if embed is None:
+            yield from self._answers(source)
+            return
+        n_scaled, n_inputs = self._widths
+        for block in ahead(in_order(source, rows_at_once(max(source.shape[1], n_inputs)))):
+            inputs = self.scaler_.inputs(block)  # (n, n_inputs)
+            scaled = inputs[:, :n_scaled]
+            answer = self._answer(embed(inputs), seen and seen.at(seen.places(scaled)))
+            yield answer if trust is None else trusted(answer, trust, scaled, exactly=False)
+
+    def _label_blocks(self, source: RowSource) -> Iterator[np.ndarray]:
+        head = self.label_classifier_
+        embed = None if head is None else self._single_encoder(head)
+        if head is None or embed is None:
+            yield from super()._label_blocks(source)
+            return
+        weight, bias = weights_of(head)
+        for block in in_order(source, rows_at_once(max(source.shape[1], self._widths[1]))):
+            Z = embed(self.scaler_.inputs(block))  # (n, n_latent)
+            yield (Z @ weight[0].T + bias[0]).argmax(1)
+
+    def _single_encoder(
+        self, *heads: Classifiers | None
+    ) -> Callable[[np.ndarray], np.ndarray] | None:
+        """Scaled rows -> (n, n_latent) in single precision, but exactly where a head is not sure of a class.
+
+        None for networks of the user's own.
+        """
+        single = SingleEncoder.of(self.autoencoder_.encoder)
+        if single is None:
+            return None
+        exact = exact_encoder(self.autoencoder_)
+        known = [weights_of(head) for head in heads if head is not None]
+
+        def embed(inputs: np.ndarray) -> np.ndarray:
+            Z = single(inputs)
+            close = np.zeros(len(inputs), dtype=bool)
+            for weight, bias in known:
+                n_heads, widest, n_latent = weight.shape
+                flat = torch.from_numpy(weight.reshape(-1, n_latent)).float()
+                by_head = torch.addmm(torch.from_numpy(bias.ravel()).float(), Z, flat.T)
+                close |= are_close(by_head.view(-1, n_heads, widest), inputs)
+            check_finite(Z)
+            exactly: np.ndarray = Z.double().numpy()
+            if close.any():
+                exactly[close] = exact(inputs[close])
+            return exactly
+
+        return embed
 
     def _answer(self, Z: np.ndarray, seen: Seen | None = None) -> Answer:
         """The answer for represented points; ``seen`` has what the views say of the same points."""
@@ -519,7 +580,8 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         return int(self.classifiers_.weight.shape[2])
 
 
-def trusted(answer: Answer, trust: Trust, scaled: np.ndarray) -> Answer:
+def trusted(answer: Answer, trust: Trust, scaled: np.ndarray, *, exactly: bool = True) -> Answer:
     """The answer with a confidence that rests on the raw data, too: scaled is (n, n_features)."""
     assert answer.support is not None
-    return replace(answer, confidence=trust.confidence(scaled, answer.labels, answer.support))
+    confidence = trust.confidence(scaled, answer.labels, answer.support, exactly=exactly)
+    return replace(answer, confidence=confidence)

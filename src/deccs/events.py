@@ -41,6 +41,12 @@ class Callback:
     def on_answer(self, answer: Any) -> None:
         """A block of rows is labeled, in the order of the rows; see :class:`deccs.Answer`."""
 
+    def on_labels(self, n_rows: int) -> None:
+        """So many rows of a large table are labeled. What was written of them must be safe now.
+
+        A fit that was killed begins after them, without telling their answers again.
+        """
+
     def on_fit_end(self, estimator: Any) -> None:
         """The estimator is fitted."""
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from deccs import scores
 from deccs.app.labels_file import LABELS_NAMES, read_labels
+from deccs.app.parts import LABELS_PARTS
 from deccs.app.run_error import RunError
 from deccs.app.run_folder import LABELS
 from deccs.app.run_reading import read_summary
@@ -34,6 +35,7 @@ class RunLabels:
 def labels_of(folder: Path) -> RunLabels:
     summary = read_summary(folder)
     found = [folder / name for name in LABELS_NAMES if (folder / name).is_file()]
+    found += [path for path in [folder / LABELS_PARTS] if path.is_dir()]
     path = found[0] if found else folder / LABELS
     if not found:
         raise RunError(f"{path} is not a file. Is {folder} the folder of a finished run?")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,9 +17,11 @@ from typing import Any, BinaryIO, Protocol, TextIO
 import numpy as np
 
 from deccs.answer import Answer
+from deccs.app.parts import LABELS_PARTS, PartsWriter, labels_in_parts
 from deccs.app.run_error import RunError
 from deccs.data.tables import Table
 from deccs.data.tables.readers import read_raw
+from deccs.labeling import ROWS_OF_PART, split_at_parts
 from deccs.storage.atomic import replacing
 
 LABELS_NAMES = ("labels.csv", "labels.parquet", "labels.xlsx")
@@ -99,7 +102,10 @@ class LabelsFormat:
                 f"A spreadsheet has at most {MOST_EXCEL_ROWS:,} rows below its header, and there are "
                 f"{len(table.kept):,}. Write Parquet or CSV."
             )
-        return LabelsTable(getattr(file, "buffer", file), table, self, names)
+        out = getattr(file, "buffer", file)
+        if self.kind == "parquet" and table.is_large and table.kept.all():
+            return PartsFile(out, table, names, with_columns=self.with_columns)
+        return LabelsTable(out, table, self, names)
 
 
 class LineWriter:
@@ -131,7 +137,7 @@ class LabelsFile:
         names: Sequence[str] | None = None,
     ) -> None:
         self.lines = LineWriter(out)
-        self.key = "row" if table.ids.dtype.kind == "i" else "id"
+        self.key = table.key
         plain = raw_ids or self.key == "row"
         ids = table.ids if plain else map(without_formula, table.ids)
         self.rows = zip(ids, table.kept, strict=True)
@@ -179,6 +185,31 @@ def label_columns(answer: Answer, names: Sequence[str] | None) -> dict[str, list
     return columns
 
 
+class PartsFile:
+    """A Parquet file of any size, put together from parts that are written while rows are labeled."""
+
+    def __init__(
+        self, out: BinaryIO, table: Table, names: Sequence[str] | None, *, with_columns: bool
+    ) -> None:
+        self.out, self.files = out, tempfile.TemporaryDirectory(prefix="deccs-labels-")
+        folder = Path(self.files.name)
+        self.parts = PartsWriter(folder, table, names, with_columns=with_columns)
+        self.parts.start_after(0)
+
+    def write(self, answer: Answer) -> None:
+        """The labels of the next rows."""
+        for part in split_at_parts([answer], self.parts.n_rows):
+            self.parts.write(part)
+            if self.parts.n_rows % ROWS_OF_PART == 0:
+                self.parts.finish_part()
+
+    def finish(self) -> None:
+        """Write the file."""
+        self.parts.finish_part()
+        labels_in_parts(self.parts.folder).sink_parquet(self.out)
+        self.files.cleanup()
+
+
 class LabelsTable:
     """Labels as CSV, Parquet or Excel, with the columns of the file beside them if that is wanted."""
 
@@ -202,7 +233,7 @@ class LabelsTable:
         places[kept] = np.arange(kept.sum())
         index = pl.Series(places).set(pl.Series(~kept), None)
         named = self._columns_of_file()
-        key = "row" if self.table.ids.dtype.kind == "i" else "id"
+        key = self.table.key
         labels = {key: self._ids(key)}
         for name, values in (self.columns or {"label": []}).items():
             some = pl.Series(name, values, dtype=None if values else pl.Int64)
@@ -340,6 +371,8 @@ def labels_frame(path: Path) -> Any:
 
 def read_labels(path: Path, *, raw_ids: bool) -> tuple[str, dict[str, int]]:
     """What rows are named by, "id" or "row", and the labels of those that have one."""
+    if path.name == LABELS_PARTS:
+        return read_parts(path)
     if path.suffix == ".csv":
         return read_csv_labels(path, raw_ids=raw_ids)
     frame = labels_frame(path)
@@ -350,6 +383,20 @@ def read_labels(path: Path, *, raw_ids: bool) -> tuple[str, dict[str, int]]:
         raise RunError(f"{path}: the {key} {twice!r:.60} occurs twice.")
     labels = zip(names, frame["label"].to_list(), strict=True)
     return key, {name: label for name, label in labels if label is not None}
+
+
+def read_parts(folder: Path) -> tuple[str, dict[str, int]]:
+    """The labels of a large run; each part is checked."""
+    names: list[str] = []
+    labels: list[int] = []
+    for part in sorted(folder.glob("part-*.parquet")):
+        frame = labels_frame(part)
+        key = frame.columns[0]
+        names += frame[key].cast(str).to_list()
+        labels += frame["label"].to_list()
+    if not names:
+        raise RunError(f"{folder} has no part-*.parquet. Is it from a finished run?")
+    return key, dict(zip(names, labels, strict=True))
 
 
 def read_csv_labels(path: Path, *, raw_ids: bool) -> tuple[str, dict[str, int]]:

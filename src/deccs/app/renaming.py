@@ -7,6 +7,7 @@ from pathlib import Path
 
 from deccs import storage
 from deccs.app.labels_file import LABELS_NAMES, rename_in_labels
+from deccs.app.parts import LABELS_PARTS
 from deccs.app.run_error import RunError
 from deccs.app.run_folder import CLUSTERS, MODEL, SUMMARY
 from deccs.app.run_reading import load_model, read_plain, read_summary
@@ -25,7 +26,8 @@ def rename_in_run(folder: Path, cluster: int, name: str) -> None:
     names = model.cluster_names_
     for one, its_name in zip(summary.get("clusters") or [], names, strict=False):
         one["name"] = its_name
-    for path in (folder / file for file in LABELS_NAMES):
+    parts = sorted((folder / LABELS_PARTS).glob("part-*.parquet"))
+    for path in (*(folder / file for file in LABELS_NAMES), *parts):
         if path.is_file():
             rename_in_labels(path, names)
     if text:

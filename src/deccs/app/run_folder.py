@@ -24,6 +24,7 @@ import numpy as np
 from deccs import storage
 from deccs.answer import Answer
 from deccs.app.labels_file import LABELS_NAMES, LabelsFormat
+from deccs.app.parts import EMBEDDING_PARTS, LABELS_PARTS, PartsWriter, confidence_in_parts
 from deccs.app.run_error import RunError
 from deccs.base import Clusterer
 from deccs.data.tables import Table
@@ -39,7 +40,19 @@ LABELS, EMBEDDING, SUMMARY = "labels.csv", "embedding.npy", "summary.json"
 CLUSTERS = "clusters.txt"  # what makes each cluster different, for people
 MODEL, REPORT, ROUNDS, CHECKPOINT = "model", "report.html", "rounds.jsonl", "checkpoint"
 # The summary is moved in last: a folder that has one is complete.
-RESULTS = (REPORT, *LABELS_NAMES, CLUSTERS, EMBEDDING, MODEL, SUMMARY)
+RESULTS = (
+    REPORT,
+    *LABELS_NAMES,
+    LABELS_PARTS,
+    CLUSTERS,
+    EMBEDDING,
+    EMBEDDING_PARTS,
+    MODEL,
+    SUMMARY,
+)
+UNFINISHED = (
+    ".results-unfinished"  # of a large table: parts survive a kill, and the same fit goes on
+)
 PART, COMPLETE, MOVING = ".part-", ".results-complete", ".results-moving"
 NEW_ROUNDS = ".rounds.jsonl"  # while the results of an earlier fit are still there
 MOST_LOG = 2**30  # bytes of rounds.jsonl that are read again
@@ -97,6 +110,8 @@ def settle(folder: Path) -> bool:
     drafts = [path for path in folder.iterdir() if LEFTOVER.fullmatch(path.name)]
     for leftover in (complete, moving, *folder.glob(f"{PART}*"), *drafts):
         remove(leftover)  # of a process that was killed
+    if not (folder / CHECKPOINT).is_dir():  # nothing says which rows are labeled
+        remove(folder / UNFINISHED)
     return is_moving or is_complete
 
 
@@ -140,7 +155,8 @@ class RunWriter(Callback):
     def __init__(self, folder: Path, table: Table, labels: LabelsFormat | None = None) -> None:
         self.folder, self.table = folder, table
         self.format = labels or LabelsFormat()
-        self.model: Any = None
+        self.estimator: Any = None
+        self.parts: PartsWriter | None = None  # of a large table
         self.stage = folder  # a hidden folder from the first answer on
         self.is_finished = False
         self.blocks: list[Answer] = []  # without the embedding, which can be large
@@ -161,8 +177,27 @@ class RunWriter(Callback):
         has_results = (self.folder / SUMMARY).exists() and not self.is_finished
         return self.folder / (NEW_ROUNDS if has_results else ROUNDS)
 
+    def on_fit_start(self, estimator: Any) -> None:
+        """Names of clusters are those of this estimator."""
+        self.estimator = estimator
+
+    def on_labels(self, n_rows: int) -> None:
+        """Finish a part of a large table; the first call says where to begin."""
+        if self.parts is not None:
+            self.parts.finish_part()
+            return
+        self.stage = self.folder / UNFINISHED
+        if n_rows == 0:
+            remove(self.stage)
+        names = getattr(self.estimator, "cluster_names_", None)
+        with_columns = self.format.with_columns
+        self.parts = PartsWriter(self.stage, self.table, names, with_columns=with_columns)
+        self.parts.start_after(n_rows)
+
     def on_fit_end(self, estimator: Any) -> None:
         """Labels are written now that the clusters have names."""
+        if self.parts is not None:
+            return
         self.labels = self.format.opened(
             self.labels_file, self.table, getattr(estimator, "cluster_names_", None)
         )
@@ -170,6 +205,9 @@ class RunWriter(Callback):
             self.labels.write(block)
 
     def on_answer(self, answer: Answer) -> None:
+        if self.parts is not None:
+            self.parts.write(answer)
+            return
         if not self.blocks:
             self._open(answer)
         self.embedding.write(np.ascontiguousarray(answer.Z, dtype="<f4").tobytes())
@@ -177,7 +215,16 @@ class RunWriter(Callback):
         self.blocks.append(replace(answer, Z=nothing, probabilities=None))
 
     def answer(self) -> Answer:
-        """The answer for all rows; the embedding is read from its file when that is in place."""
+        """The answer for all rows; the embedding is read from its file when that is in place.
+
+        That of a large table has labels and confidence alone.
+        """
+        if self.parts is not None:
+            labels = self.estimator.labels_
+            folder = self.folder if self.is_finished else self.stage
+            return Answer(
+                np.empty((len(labels), 0)), labels, confidence=confidence_in_parts(folder)
+            )
         whole = Answer.joined(self.blocks)
         if not self.is_finished:
             return whole
@@ -185,10 +232,11 @@ class RunWriter(Callback):
 
     def finish(self, model: Clusterer, summary: Mapping[str, Any]) -> None:
         """Write model and summary, and move all results into place."""
-        self.labels.finish()
-        self._files.close()
+        if self.parts is None:
+            self.labels.finish()
+            self._files.close()
         storage.save(model, self.stage / MODEL, preprocessing=self.table.preprocessing())
-        text = description_text(model, self.table, self.answer().labels)
+        text = description_text(*learned_from(model, self.table))
         if text:
             write_text(self.stage / CLUSTERS, text)
         rounds = read_log(self.log)
@@ -290,6 +338,10 @@ def write_run_report(
     model: Clusterer, table: Table, path: Path, title: str, answer: Answer | None = None
 ) -> None:
     """The report of a fit; ``answer`` is that of the fit for its rows, if it is known."""
+    if hasattr(model, "learning_rows_"):
+        n_rows = len(model.labels_)
+        model, table = learned_from(model, table)
+        title, answer = f"{title}: a sample of {len(model.labels_):,} of {n_rows:,} rows", None
     kept = table.kept
     write_report(
         model,
@@ -304,9 +356,17 @@ def write_run_report(
     )
 
 
-def description_text(model: Clusterer, table: Table, labels: np.ndarray) -> str:
+def learned_from(model: Clusterer, table: Table) -> tuple[Clusterer, Table]:
+    """Model and table of the rows that a fit learned from alone; as they are where these are all."""
+    if not hasattr(model, "learning_rows_"):
+        return model, table
+    sample = table.of_rows(model.learning_rows_)
+    return model._of_learning_rows(sample.rows), sample
+
+
+def description_text(model: Clusterer, table: Table) -> str:
     """What makes each cluster different, as plain text; "" where the columns have no names."""
-    if not hasattr(model, "cluster_names_") or table.is_large:
+    if not hasattr(model, "cluster_names_"):
         return ""
-    said = describe(model._described(table.rows), labels, model.n_clusters_)
+    said = describe(model._described(table.rows), model.labels_, model.n_clusters_)
     return str(replace(said, names=model.cluster_names_))

@@ -12,9 +12,10 @@ import numpy as np
 
 from deccs.answer import Answer
 from deccs.app.labels_file import LABELS_NAMES
+from deccs.app.parts import EMBEDDING_PARTS, LABELS_PARTS
 from deccs.app.request import FitRequest
 from deccs.app.run_folder import CLUSTERS, EMBEDDING, MODEL, REPORT, SUMMARY
-from deccs.app.run_reading import file_sha256, place_from
+from deccs.app.run_reading import identity, place_from
 from deccs.base import Clusterer
 from deccs.counting.records import ClusterStability
 from deccs.counting.trust import signs_for
@@ -43,6 +44,7 @@ def summarize(
         "method": type(model).__name__,
         "scaled": model.scaler_.kind,
         **warning_facts(model, table),
+        **({"learned_from": model._n_learned} if hasattr(model, "learning_rows_") else {}),
         **k_facts(model),
         **cluster_facts(model, answer),
         **ensemble_facts(model),
@@ -71,7 +73,7 @@ def is_of_same_fit(summary: Mapping[str, Any], request: FitRequest, table: Table
 def data_facts(file: str, folder: Path, table: Table) -> dict[str, Any]:
     return {
         "file": place_from(folder, file),
-        "sha256": file_sha256(Path(file)) if Path(file).is_file() else None,
+        **identity(Path(file), is_large=table.is_large),
         "rows": len(table.kept),
         "rows_without_label": int((~table.kept).sum()),
         "columns": list(table.feature_names),
@@ -195,7 +197,8 @@ def summary_text(out: Path, summary: Mapping[str, Any]) -> str:
         lines["no label"] = f"{data['rows_without_label']} rows with missing values"
     seconds = summary["seconds"]
     lines["seconds"] = f"{seconds['read']:.1f} to read, {seconds['fit']:.1f} to fit"
-    written = (*LABELS_NAMES, CLUSTERS, EMBEDDING, MODEL, SUMMARY, REPORT)
+    tables = (*LABELS_NAMES, LABELS_PARTS), (EMBEDDING, EMBEDDING_PARTS)
+    written = (*tables[0], CLUSTERS, *tables[1], MODEL, SUMMARY, REPORT)
     there = [str(out / name) for name in written if (out / name).exists()]
     lines["written"] = ", ".join(there)
     lines["next"] = f"deccs predict {shlex.quote(str(out))} NEW_FILE"

@@ -167,9 +167,7 @@ class Coding:
             )
 
 
-def fit_coding(
-    frame: pl.LazyFrame, kinds: Sequence[ColumnKind], *, is_large: bool = False
-) -> Coding:
+def fit_coding(frame: pl.LazyFrame, kinds: Sequence[ColumnKind]) -> Coding:
     """How the used columns of a frame are coded: levels by how frequent they are, parts of dates."""
     import polars as pl
 
@@ -186,34 +184,33 @@ def fit_coding(
             "or --kind NAME=KIND."
         )
     schema = frame.collect_schema()
-    return Coding(tuple(fit_column(frame, kind, schema[kind.name], is_large) for kind in used))
+    return Coding(tuple(fit_column(frame, kind, schema[kind.name]) for kind in used))
 
 
-def fit_column(frame: pl.LazyFrame, kind: ColumnKind, dtype: Any, is_large: bool) -> Column:
+def fit_column(frame: pl.LazyFrame, kind: ColumnKind, dtype: Any) -> Column:
     """How one column is coded."""
     import polars as pl
 
-    engine: Any = "streaming" if is_large else "auto"
     values = frames.column(kind.name)
     column = Column(kind.name, kind.kind)
     if kind.kind == "number":
         skips_words = kind.given and dtype == pl.String
-        is_whole = not skips_words and are_whole(frame, values, dtype, engine)
+        is_whole = not skips_words and are_whole(frame, values, dtype)
         return replace(column, is_whole=is_whole, skips_words=skips_words)
     if kind.kind == "date":
-        texts = frame.select(values).head(MOST_SAMPLED).collect(engine=engine).to_series()
+        texts = frame.select(values).head(MOST_SAMPLED).collect().to_series()
         column = replace(column, form=form_of_dates(texts) or "" if dtype == pl.String else "")
         stamps = frame.select(as_stamp(values, dtype, column.form).alias("at")).select(
             pl.col("at").min().alias("low"),
             pl.col("at").max().alias("high"),
             (pl.col("at") % DAY != 0).any().alias("has_time"),
         )
-        low, high, has_time = stamps.collect(engine=engine).row(0)
+        low, high, has_time = stamps.collect().row(0)
         return replace(column, parts=parts_of_dates(low or 0.0, high or 0.0, bool(has_time)))
     if kind.kind == "text":
         return column
     words = frame.select(as_words(values, dtype).alias("level")).drop_nulls()
-    counts = words.group_by("level").len().collect(engine=engine)
+    counts = words.group_by("level").len().collect()
     found = dict(zip(counts["level"].to_list(), counts["len"].to_list(), strict=True))
     if kind.kind == "yes/no":
         lowered = {word.lower() for word in found}
@@ -230,11 +227,11 @@ def fit_column(frame: pl.LazyFrame, kind: ColumnKind, dtype: Any, is_large: bool
     return replace(column, levels=levels, has_others=has_others)
 
 
-def are_whole(frame: pl.LazyFrame, values: pl.Expr, dtype: Any, engine: Any) -> bool:
+def are_whole(frame: pl.LazyFrame, values: pl.Expr, dtype: Any) -> bool:
     """Whether all numbers are whole, be they stored as integers or, beside gaps, as doubles."""
     if not dtype.is_float():
         return bool(dtype.is_integer())
-    return bool(frame.select((values == values.floor()).all()).collect(engine=engine).item())
+    return bool(frame.select((values == values.floor()).all()).collect().item())
 
 
 def parts_of_dates(low: float, high: float, has_time: bool) -> tuple[str, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,17 @@ from sklearn.utils.validation import validate_data
 
 from deccs.data.coding import Coding
 from deccs.data.frames import is_frame, is_plain_frame
+from deccs.data.learning_rows import Survey, needs_survey, survey
+from deccs.data.scanned import ScannedRows
 from deccs.data.source import (
     ArrayRows,
     FilledRows,
     RowSource,
+    blocks,
     each_block,
     gaps_in,
+    in_order,
+    is_sequential,
     source_of,
 )
 from deccs.data.tabulate import TableWarning, coded_rows, tabulated
@@ -27,8 +34,8 @@ from deccs.storage.values import LONGEST_MESSAGE, printable
 ARRAY_LIKE = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__")
 MOST_COLUMNS = 2**17  # 131,072: a network of them has 67 million weights
 WHAT_X_IS = (
-    "an array, a data frame, a sparse matrix, a tensor, a list of rows, or an object that reads rows "
-    "(shape, dtype, read)"
+    "an array, a data frame, a sparse matrix, a tensor, a list of rows, the path of a file, or an object that "
+    "reads rows (shape, dtype, read)"
 )
 
 
@@ -39,19 +46,37 @@ def as_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
     """
     if reset:
         estimator.coding_ = None
-    source = as_rows(estimator, X, reset=reset)
+    source = as_rows(estimator, rows_of_file(X, estimator, reset=reset), reset=reset)
     coding = getattr(source, "coding", None)
     if reset:
         estimator.coding_ = coding
+        if needs_survey(source):
+            source.survey = survey(source)  # type: ignore[attr-defined]
         warn_of_nothing(source, coding)
         return source
     return source if hasattr(estimator.scaler_, "n_scaled") else without_gaps(estimator, source)
 
 
+def rows_of_file(X: Any, estimator: Any, *, reset: bool) -> Any:
+    """The rows of a file, a folder, a glob or a database where X names one; else X itself."""
+    if not isinstance(X, str | PathLike):
+        return X
+    # Imported here: a fit of an array needs no reader.
+    from deccs.data.tables import read_like, read_table
+
+    place = X if isinstance(X, str) else Path(X)
+    if reset:
+        return read_table(place, kinds=getattr(estimator, "kinds", None)).rows
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return read_table(place).rows
+    return read_like(place, {"feature_names": tuple(names)}, estimator.coding_, missing="auto").rows
+
+
 def as_rows(estimator: Any, X: Any, *, reset: bool) -> RowSource:
     """Rows of numbers, with NaN where a value is missing."""
     coding: Coding | None = getattr(estimator, "coding_", None)
-    if isinstance(X, ArrayRows) and X.coding is not None:
+    if isinstance(X, ArrayRows | ScannedRows) and X.coding is not None:
         return coded_source(estimator, X, reset=reset)
     if is_frame(X):
         if reset:
@@ -74,8 +99,11 @@ def as_rows(estimator: Any, X: Any, *, reset: bool) -> RowSource:
     return plain_source(estimator, X, reset=reset)
 
 
-def coded_source(estimator: Any, source: ArrayRows, *, reset: bool) -> ArrayRows:
+def coded_source(
+    estimator: Any, source: ArrayRows | ScannedRows, *, reset: bool
+) -> ArrayRows | ScannedRows:
     """Rows that were coded already: their number and their columns are checked."""
+    assert source.coding is not None
     n_rows, least = source.shape[0], 2 if reset else 1
     if n_rows < least:
         raise ValueError(f"Found {n_rows} row(s), but at least {least} are needed.")
@@ -102,18 +130,27 @@ def warn_of_nothing(source: RowSource, coding: Coding | None) -> None:
             TableWarning,
             stacklevel=5,
         )
+    n_bare, first_bare = bare_rows(source)
+    if n_bare:
+        warnings.warn(
+            f"{n_bare:,} rows have no value in any column, the first is row {first_bare} (counted from 0). "
+            "They are treated as average rows: leave them out, or do not rely on their labels.",
+            TableWarning,
+            stacklevel=5,
+        )
+
+
+def bare_rows(source: RowSource) -> tuple[int, int]:
+    """How many rows have no value at all, and which is the first."""
+    surveyed: Survey | None = getattr(source, "survey", None)
+    if surveyed is not None:
+        return surveyed.bare
     bare = [
         place.start + int(row)
         for place, block in each_block(source)
         for row in np.flatnonzero(np.isnan(block).all(axis=1))
     ]
-    if bare:
-        warnings.warn(
-            f"{len(bare):,} rows have no value in any column, the first is row {bare[0]} (counted from 0). "
-            "They are treated as average rows: leave them out, or do not rely on their labels.",
-            TableWarning,
-            stacklevel=5,
-        )
+    return len(bare), bare[0] if bare else -1
 
 
 def without_gaps(estimator: Any, source: RowSource) -> RowSource:
@@ -188,9 +225,8 @@ def check_is_table(X: Any) -> None:
         )
     is_list = isinstance(X, Sequence) and not isinstance(X, str | bytes | bytearray)
     if not (is_list or sp.issparse(X) or any(hasattr(X, name) for name in ARRAY_LIKE)):
-        hint = (
-            " Read the file first." if isinstance(X, str | bytes) or hasattr(X, "readline") else ""
-        )
+        is_open_file = isinstance(X, bytes) or hasattr(X, "readline")
+        hint = " Give the path of the file." if is_open_file else ""
         raise ValueError(f"X must be {WHAT_X_IS}, got a {kind}.{hint}")
 
 
@@ -222,6 +258,7 @@ class CheckedRows:
     def __init__(self, source: RowSource) -> None:
         self.source = source
         self.n_missing: np.ndarray | None = None  # see gaps_in
+        self.survey: Survey | None = None  # of a source that is read in order
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -233,18 +270,44 @@ class CheckedRows:
         return np.dtype(self.source.dtype)
 
     def read(self, rows: slice | np.ndarray, /) -> np.ndarray:
-        n_rows, n_features = self.shape
+        n_rows, _ = self.shape
         n_asked = len(range(*rows.indices(n_rows))) if isinstance(rows, slice) else len(rows)
-        block = np.asarray(self.source.read(rows), dtype=np.float64)
+        return self._checked(self.source.read(rows), n_asked, f"read({rows!r})")
+
+    @property
+    def is_sequential(self) -> bool:
+        return is_sequential(self.source)
+
+    def stream(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[np.ndarray]:
+        """The rows in order, as the source reads them."""
+        stop = self.shape[0] if stop is None else stop
+        if not hasattr(self.source, "stream"):
+            places = blocks(stop - start, size)
+            yield from (self.read(slice(start + at.start, start + at.stop)) for at in places)
+            return
+        n_read = start
+        for block in in_order(self.source, size, start, stop):
+            yield self._checked(
+                block, min(len(block), size, stop - n_read), f"rows {n_read} and on"
+            )
+            n_read += len(block)
+        if n_read != stop:
+            raise ValueError(
+                f"{type(self.source).__name__} has given {n_read - start:,} rows where {stop - start:,} were "
+                "expected: its data have changed, or its shape is wrong."
+            )
+
+    def _checked(self, rows: np.ndarray, n_asked: int, asked: str) -> np.ndarray:
+        block = np.asarray(rows, dtype=np.float64)
+        name, n_features = type(self.source).__name__, self.shape[1]
         if block.shape != (n_asked, n_features):
             raise ValueError(
-                f"{type(self.source).__name__}.read was asked for {n_asked} rows of {n_features} "
+                f"{name}.read was asked for {n_asked} rows of {n_features} "
                 f"columns, and returned an array of shape {block.shape}."
             )
         if np.isinf(block).any():
             raise ValueError(
-                f"Input X contains infinity: {type(self.source).__name__}.read({rows!r}) "
-                "returned some. Replace or remove them first."
+                f"Input X contains infinity: {name}.{asked} returned some. Replace or remove them first."
             )
         return block
 

@@ -133,7 +133,7 @@ class Facts:
     dtype: Any  # of polars
     n_rows: int
     n_missing: int
-    n_distinct: int  # without gaps; about so many where the table is scanned from disk
+    n_distinct: int  # without gaps
     low: float  # of numbers and dates
     high: float
     sample: pl.Series  # at most MOST_SAMPLED values, without gaps
@@ -158,23 +158,20 @@ def words_of(name: str) -> list[str]:
     return [word for word in re.split(r"[\W_]+", spaced.lower()) if word]
 
 
-def kinds_of(
-    frame: Any, given: Mapping[str, str] | None = None, *, is_large: bool = False
-) -> tuple[ColumnKind, ...]:
+def kinds_of(frame: Any, given: Mapping[str, str] | None = None) -> tuple[ColumnKind, ...]:
     """What kind of column each is, as a fit will take it, and why.
 
     Parameters
     ----------
     frame : a data frame of pandas, polars or pyarrow
     given : kinds that you know better: {"zip": "category"}
-    is_large : whether the frame is scanned from disk, and must not be in memory as a whole
 
     Returns
     -------
     tuple of ColumnKind : ``name``, ``kind``, ``why``, ``n_missing``, ``values``, ``is_used``
     """
     given = dict(given or {})
-    facts = facts_of(as_polars(frame), is_large=is_large)
+    facts = facts_of(as_polars(frame))
     check_given(given, [one.name for one in facts])
     in_block = of_one_block(facts)
     return tuple(
@@ -219,13 +216,12 @@ def check_given(given: Mapping[str, str], names: Iterable[str]) -> None:
             )
 
 
-def facts_of(frame: pl.LazyFrame, *, is_large: bool = False) -> list[Facts]:
+def facts_of(frame: pl.LazyFrame) -> list[Facts]:
     """What the rules ask of all columns: one pass over the frame, and a sample of it."""
     import polars as pl
     import polars.selectors as cs
 
     schema = frame.collect_schema()
-    engine: Any = "streaming" if is_large else "auto"
     ordered = cs.numeric() | cs.temporal()
     whole = frame.select(
         pl.len().alias("|rows"),
@@ -233,11 +229,11 @@ def facts_of(frame: pl.LazyFrame, *, is_large: bool = False) -> list[Facts]:
         ordered.min().to_physical().cast(pl.Float64).name.prefix("|low "),
         ordered.max().to_physical().cast(pl.Float64).name.prefix("|high "),
     )
-    row = whole.collect(engine=engine).row(0, named=True)
+    row = whole.collect().row(0, named=True)
     n_rows = row["|rows"]
     step = max(1, -(-n_rows // MOST_SAMPLED))
-    sample = frame.gather_every(step).collect(engine=engine)
-    distinct = distinct_in(frame, sample, is_large=is_large) if n_rows else {}
+    sample = frame.gather_every(step).collect()
+    distinct = distinct_in(frame, sample) if n_rows else {}
     return [
         Facts(
             name,
@@ -253,7 +249,7 @@ def facts_of(frame: pl.LazyFrame, *, is_large: bool = False) -> list[Facts]:
     ]
 
 
-def distinct_in(frame: pl.LazyFrame, sample: pl.DataFrame, *, is_large: bool) -> dict[str, int]:
+def distinct_in(frame: pl.LazyFrame, sample: pl.DataFrame) -> dict[str, int]:
     """How many different values each column has, without gaps.
 
     Of numbers that repeat in a sample and are more than two there, those of the sample are enough: no rule
@@ -273,9 +269,7 @@ def distinct_in(frame: pl.LazyFrame, sample: pl.DataFrame, *, is_large: bool) ->
     if sample.height == frame.select(pl.len()).collect().item() or not open_questions:
         return found
     count_of = pl.col(open_questions).drop_nulls()
-    counted = count_of.approx_n_unique() if is_large else count_of.n_unique()
-    engine: Any = "streaming" if is_large else "auto"
-    return found | frame.select(counted).collect(engine=engine).row(0, named=True)
+    return found | frame.select(count_of.n_unique()).collect().row(0, named=True)
 
 
 def kind_of(facts: Facts) -> ColumnKind:

@@ -87,11 +87,44 @@ class SelectedRows:
         return self.source.read(self.index[rows])
 
 
+class PartRows:
+    """The rows from ``start`` to ``stop`` - 1 of another source."""
+
+    def __init__(self, source: RowSource, start: int, stop: int) -> None:
+        self.source, self.start, self.stop = source, start, stop
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.stop - self.start, self.source.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.source.dtype
+
+    @property
+    def is_sequential(self) -> bool:
+        return is_sequential(self.source)
+
+    def read(self, rows: slice | np.ndarray, /) -> np.ndarray:
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(self.shape[0])
+            return self.source.read(slice(self.start + start, self.start + stop, step))
+        return self.source.read(self.start + rows)
+
+    def stream(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[np.ndarray]:
+        last = self.stop if stop is None else self.start + stop
+        return in_order(self.source, size, self.start + start, last)
+
+
 class FilledRows:
     """A source whose missing values are replaced by one number for each column."""
 
     def __init__(self, source: RowSource, values: np.ndarray) -> None:
         self.source, self.values = source, values  # (n_features,)
+
+    @property
+    def is_sequential(self) -> bool:
+        return is_sequential(self.source)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -102,7 +135,12 @@ class FilledRows:
         return self.source.dtype
 
     def read(self, rows: slice | np.ndarray, /) -> np.ndarray:
-        block = self.source.read(rows)
+        return self._filled(self.source.read(rows))
+
+    def stream(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[np.ndarray]:
+        return map(self._filled, in_order(self.source, size, start, stop))
+
+    def _filled(self, block: np.ndarray) -> np.ndarray:
         return np.where(np.isnan(block), self.values, block)
 
 
@@ -197,14 +235,37 @@ def each_block(source: RowSource, width: int | None = None) -> Iterator[tuple[sl
 
     ``width`` is the widest array a caller makes of a block; the number of columns by default.
     """
-    n_rows, n_features = source.shape
-    for place in blocks(n_rows, rows_at_once(max(width or 0, n_features))):
-        yield place, source.read(place)
+    start = 0
+    for block in in_order(source, rows_at_once(max(width or 0, source.shape[1]))):
+        yield slice(start, start + len(block)), block
+        start += len(block)
+
+
+def is_sequential(source: RowSource) -> bool:
+    """Whether reading rows at random means reading all of them: text, and files with large groups of rows."""
+    return bool(getattr(source, "is_sequential", False))
+
+
+def in_order(
+    source: RowSource, size: int, start: int = 0, stop: int | None = None
+) -> Iterator[np.ndarray]:
+    """The rows from ``start`` to ``stop`` - 1, block by block: at most ``size`` rows each.
+
+    A source that knows a faster way than ``read`` says so by a method ``stream`` with the same arguments.
+    """
+    stop = source.shape[0] if stop is None else stop
+    stream = getattr(source, "stream", None)
+    if stream is not None:
+        yield from stream(size, start, stop)
+        return
+    for place in blocks(stop - start, size):
+        yield source.read(slice(start + place.start, start + place.stop))
 
 
 def gaps_in(source: RowSource) -> np.ndarray:
     """How many values each column lacks: (n_features,). Sources of ours remember it: a fit asks twice."""
-    known: np.ndarray | None = getattr(source, "n_missing", None)
+    surveyed = getattr(source, "survey", None)
+    known: np.ndarray | None = getattr(surveyed or source, "n_missing", None)
     if known is not None:
         return known
     n_missing = np.zeros(source.shape[1], dtype=np.int64)

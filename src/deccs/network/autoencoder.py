@@ -14,7 +14,7 @@ from deccs.checks import WIDTHS, is_widths
 from deccs.data.rows import Rows
 from deccs.data.sampling import EveryRow, Index
 from deccs.data.scaling import Scaler
-from deccs.data.source import RowSource, blocks, rows_at_once
+from deccs.data.source import RowSource, blocks, in_order, rows_at_once
 from deccs.network.by_hand import FeedForward, feed_forward
 from deccs.storage import register
 from deccs.storage.networks import make_network, take_network, values_per_row
@@ -117,9 +117,8 @@ def encode_exactly(
     predicted alone must get what it got among thousands, so public results are computed like this.
     """
     encode_block = exact_encoder(autoencoder)
-    n_rows, n_features = source.shape
-    for place in blocks(n_rows, rows_at_once(n_features) // 4):
-        yield encode_block(scaler.inputs(source.read(place)))
+    for block in in_order(source, rows_at_once(source.shape[1]) // 4):
+        yield encode_block(scaler.inputs(block))
 
 
 def exact_encoder(autoencoder: Autoencoder) -> Callable[[np.ndarray], np.ndarray]:

@@ -183,9 +183,16 @@ def split_sample(
 
 def logits(classifiers: Classifiers, Z: np.ndarray) -> np.ndarray:
     """(n, n_latent) -> (n, n_members, widest), in double precision."""
-    weight = classifiers.weight.detach().double().cpu().numpy()
-    bias = classifiers.bias.detach().double().cpu().numpy()
+    weight, bias = weights_of(classifiers)
     return np.einsum("nd,mkd->nmk", Z, weight) + bias
+
+
+def weights_of(classifiers: Classifiers) -> tuple[np.ndarray, np.ndarray]:
+    """(n_members, widest, n_latent) weights and (n_members, widest) biases, in double precision."""
+    return (
+        classifiers.weight.detach().double().cpu().numpy(),
+        classifiers.bias.detach().double().cpu().numpy(),
+    )
 
 
 def softmax(values: np.ndarray) -> np.ndarray:

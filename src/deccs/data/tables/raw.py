@@ -33,6 +33,9 @@ class RawTable:
     n_rows: int
     is_large: bool = False  # frame is scanned from disk, and must not be collected as a whole
 
+    def check(self) -> None:
+        """Raise a TableError if a file has changed since it was opened."""
+
 
 def position_names(n_columns: int) -> tuple[str, ...]:
     """Names for columns without names.

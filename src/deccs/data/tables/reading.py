@@ -11,6 +11,8 @@ import numpy as np
 
 from deccs.data.coding import Coding, Column
 from deccs.data.kinds import ColumnKind, KindError, kinds_of
+from deccs.data.learning_rows import LearningRows, Survey
+from deccs.data.scanned import ScannedRows, SurveyedFrame, survey_frame
 from deccs.data.source import ArrayRows, RowSource, gaps_in, source_of
 from deccs.data.tables.columns import check_known, row_ids
 from deccs.data.tables.missing import (
@@ -53,6 +55,12 @@ class Table:
     header: bool | None = None
     notes: tuple[str, ...] = ()  # sentences the user should read
     is_large: bool = False  # the frame is scanned from disk
+    sample: SurveyedFrame | None = None  # of a large frame
+
+    @property
+    def key(self) -> str:
+        """What names the rows: "id" or "row"."""
+        return "row" if self.ids.dtype.kind == "i" else "id"
 
     @property
     def coding(self) -> Coding | None:
@@ -69,6 +77,44 @@ class Table:
             names = list(self.left_out)[:MOST_TO_COLOR_BY]
         chosen = self.frame.select(names).collect()
         return extras | {name: as_array(chosen[name]) for name in names}
+
+    def of_rows(self, index: np.ndarray) -> Table:
+        """The table of some of the rows that are clustered, in memory: (n_some,) places among them, in order."""
+        rows = np.flatnonzero(self.kept)[index]
+        frame = None if self.frame is None else self._frame_of(rows).lazy()
+        coding = self.coding
+        if frame is not None and coding is not None:
+            chosen: RowSource = coded_rows(frame, coding)
+        else:
+            chosen = ArrayRows(self.rows.read(index), getattr(self.rows, "image_shape", None))
+        return replace(
+            self,
+            rows=chosen,
+            ids=self.ids[rows],
+            kept=np.ones(len(rows), dtype=bool),
+            frame=frame,
+            extras={name: values[rows] for name, values in self.extras.items()},
+            is_large=False,
+            sample=None,
+        )
+
+    def columns_of(self, rows: np.ndarray, beside: Collection[str]) -> pl.DataFrame:
+        """All columns of the file for these rows, in order, named so that they can stand beside others."""
+        if self.frame is None:
+            raise TableError("An array has no columns to be written beside the labels.")
+        names = self.frame.collect_schema().names()
+        return self._frame_of(rows).rename(
+            {name: f"{name} (file)" if name in beside else name for name in names}
+        )
+
+    def _frame_of(self, rows: np.ndarray) -> pl.DataFrame:
+        """These rows of the frame, with all columns."""
+        assert self.frame is not None
+        if self.sample is not None and np.array_equal(rows, self.sample.index):
+            return self.sample.sample
+        start, stop = int(rows[0]), int(rows[-1]) + 1
+        part = self.frame.slice(start, stop - start)
+        return survey_frame(part, stop - start, rows - start).sample
 
     def preprocessing(self) -> dict[str, Any]:
         """What a model must remember to read next month's file: plain JSON, for ``deccs.storage.save``."""
@@ -180,11 +226,15 @@ def table_of_frame(
         for name in (raw.names if columns is None else columns)
         if name != id_column and name not in exclude
     ]
+    surveyed = survey_frame(frame, raw.n_rows) if raw.is_large else None
     try:
-        kinds = kinds_of(frame.select(names), given, is_large=raw.is_large)
+        seen = frame if surveyed is None else surveyed.sample.lazy()
+        kinds = kinds_of(seen.select(names), given)
         if columns is not None:
             kinds = tuple(asked_for(kind) for kind in kinds)
-        whole = FrameTable(frame.select(names), kinds, raw.is_large)
+        if surveyed is not None:
+            kinds = tuple(replace(kind, n_missing=surveyed.n_missing[kind.name]) for kind in kinds)
+        whole = FrameTable(seen.select(names), kinds)
         coding = whole.coding
     except KindError as error:
         raise TableError(f"{path}: {error}") from error
@@ -192,15 +242,16 @@ def table_of_frame(
         name: "not asked for" for name in raw.names if name not in (*names, id_column)
     }
     kept, note = kept_rows(path, frame, coding, kinds, about["missing"], raw)
-    some = frame if kept is None else frame.filter(is_complete(coding.names))
+    fills = about["missing"] == "mean"
+    rows: RowSource
     try:
-        rows = coded_rows(some, coding, is_large=raw.is_large)
+        if surveyed is not None:
+            coding = lenient(coding, frame.collect_schema())
+            rows, means, surveyed = scanned_rows(frame, coding, kept, surveyed, raw, fills)
+        else:
+            rows, means = rows_in_memory(frame, coding, kept, fills)
     except ValueError as error:
         raise TableError(f"{path}: {error}") from error
-    means = np.zeros(0)
-    if about["missing"] == "mean":
-        means = usual_values(rows)
-        rows = filled(rows, means, coding)
     return Table(
         rows=rows,
         feature_names=coding.names,
@@ -211,7 +262,56 @@ def table_of_frame(
         means=tuple(means.tolist()),
         notes=(*raw.notes, *notes_on_words(kinds), *note),
         is_large=raw.is_large,
+        sample=surveyed,
         **about,
+    )
+
+
+def rows_in_memory(
+    frame: pl.LazyFrame, coding: Coding, kept: np.ndarray | None, fills: bool
+) -> tuple[ArrayRows, np.ndarray]:
+    """The coded rows that stay, and what gaps were filled with, if they were."""
+    rows = coded_rows(frame if kept is None else frame.filter(is_complete(coding.names)), coding)
+    means = usual_values(rows) if fills else np.zeros(0)
+    return filled(rows, means, coding) if fills else rows, means
+
+
+def scanned_rows(
+    frame: pl.LazyFrame,
+    coding: Coding,
+    kept: np.ndarray | None,
+    surveyed: SurveyedFrame,
+    raw: RawTable,
+    fills: bool,
+) -> tuple[ScannedRows, np.ndarray, SurveyedFrame]:
+    """The same of a frame on disk, with a sample in memory, whose places are those of the whole frame."""
+    sample = surveyed
+    if kept is not None:
+        frame = frame.filter(is_complete(coding.names))
+        surveyed = survey_frame(frame, int(kept.sum()))
+        sample = replace(surveyed, index=np.flatnonzero(kept)[surveyed.index])
+    survey, n_rows, means = surveyed.of_cells(coding), surveyed.n_rows, None
+    if fills:
+        learned = survey.learning_rows
+        assert isinstance(learned.source, ArrayRows)
+        means = usual_values(learned.source)
+        complete_rows = LearningRows(filled(learned.source, means, coding), learned.index)
+        survey = Survey(complete_rows, np.zeros_like(survey.n_missing), (0, -1))
+    rows = ScannedRows(frame, coding, n_rows, survey=survey, usual=means, check=raw.check)
+    return rows, np.zeros(0) if means is None else means, sample
+
+
+def lenient(coding: Coding, schema: Mapping[str, Any]) -> Coding:
+    """Words in a column whose sample holds nothing but numbers count as gaps: they are too few to be seen."""
+    import polars as pl
+
+    return Coding(
+        tuple(
+            replace(
+                column, skips_words=column.kind == "number" and schema[column.name] == pl.String
+            )
+            for column in coding.columns
+        )
     )
 
 
@@ -400,17 +500,18 @@ def frame_like(
     ]
     kept, note = kept_rows(path, frame, by_numbers, kinds, missing, raw)
     some = frame if kept is None else frame.filter(is_complete(names))
-    try:
-        rows = coded_rows(some, by_numbers, is_large=raw.is_large)
-    except ValueError as error:
-        raise TableError(f"{path}: {error}") from error
-    n_known_gaps = np.array(n_missing if kept is None else [0] * len(n_missing))
-    note += notes_on_unseen(rows, by_numbers, n_known_gaps)
-    if missing == "mean":
-        usual = usual_values(rows) if means is None else np.asarray(means)
-        rows = filled(rows, usual, by_numbers)
-    if coding is None:  # the model was fitted on an array
-        rows = ArrayRows(rows.X)
+    if raw.is_large:
+        check_dtypes(path, frame, by_numbers)
+        n_rows = raw.n_rows if kept is None else int(kept.sum())
+        usual = np.asarray(means) if missing == "mean" and means is not None else None
+        scanned = ScannedRows(some, by_numbers, n_rows, usual=usual, check=raw.check)
+        scanned.coding = coding
+        rows: RowSource = scanned
+    else:
+        rows, told = small_frame_like(path, some, by_numbers, missing, means, kept, n_missing)
+        note += told
+        if coding is None:  # the model was fitted on an array
+            rows = ArrayRows(rows.X)
     return Table(
         rows=rows,
         feature_names=names,
@@ -421,6 +522,36 @@ def frame_like(
         is_large=raw.is_large,
         **about,
     )
+
+
+def small_frame_like(
+    path: object,
+    frame: pl.LazyFrame,
+    coding: Coding,
+    missing: str,
+    means: Sequence[float] | None,
+    kept: np.ndarray | None,
+    n_missing: Sequence[int],
+) -> tuple[ArrayRows, tuple[str, ...]]:
+    """The coded rows of a frame in memory, and what to tell of values that the model has not seen."""
+    try:
+        rows = coded_rows(frame, coding)
+    except ValueError as error:
+        raise TableError(f"{path}: {error}") from error
+    n_known_gaps = np.array(n_missing if kept is None else [0] * len(n_missing))
+    note = notes_on_unseen(rows, coding, n_known_gaps)
+    if missing == "mean":
+        usual = usual_values(rows) if means is None else np.asarray(means)
+        rows = filled(rows, usual, coding)
+    return rows, note
+
+
+def check_dtypes(path: object, frame: pl.LazyFrame, coding: Coding) -> None:
+    """Raise a TableError for types that no value of a column can have, before rows are read."""
+    try:
+        coding(frame.select(coding.names).head(0).collect())
+    except ValueError as error:
+        raise TableError(f"{path}: {error}") from error
 
 
 def notes_on_unseen(rows: ArrayRows, coding: Coding, n_missing: np.ndarray) -> tuple[str, ...]:
