@@ -125,7 +125,8 @@ def fit_into(
         with RunWriter(out, table, LabelsFormat.of(request)) as writer:
             train(model, table, writer, checkpoint, output, overwrite=request.overwrite)
             clock.lap("fit")
-            summary = summarize(request, table, model, writer.answer(), clock.laps)
+            seconds = clock.laps | writer.seconds
+            summary = summarize(request, table, model, writer.answer(), seconds)
             writer.finish(model, summary)
     except KeyboardInterrupt as error:
         raise output.failure(f"Stopped. {what_is_kept(checkpoint)}", INTERRUPTED) from error

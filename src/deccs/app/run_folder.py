@@ -27,6 +27,7 @@ from deccs.app.labels_file import LABELS_NAMES, LabelsFormat
 from deccs.app.parts import EMBEDDING_PARTS, LABELS_PARTS, PartsWriter, confidence_in_parts
 from deccs.app.run_error import RunError
 from deccs.base import Clusterer
+from deccs.clock import Clock
 from deccs.data.tables import Table
 from deccs.describing.description import describe
 from deccs.events import Callback
@@ -159,6 +160,7 @@ class RunWriter(Callback):
         self.parts: PartsWriter | None = None  # of a large table
         self.stage = folder  # a hidden folder from the first answer on
         self.is_finished = False
+        self.clock: Clock | None = None  # from the first label on
         self.blocks: list[Answer] = []  # without the embedding, which can be large
         self._stack = ExitStack()
         self._files = ExitStack()
@@ -186,6 +188,7 @@ class RunWriter(Callback):
         if self.parts is not None:
             self.parts.finish_part()
             return
+        self.clock = Clock()
         self.stage = self.folder / UNFINISHED
         if n_rows == 0:
             remove(self.stage)
@@ -196,6 +199,8 @@ class RunWriter(Callback):
 
     def on_fit_end(self, estimator: Any) -> None:
         """Labels are written now that the clusters have names."""
+        if self.clock is not None:
+            self.clock.lap("label")
         if self.parts is not None:
             return
         self.labels = self.format.opened(
@@ -209,10 +214,16 @@ class RunWriter(Callback):
             self.parts.write(answer)
             return
         if not self.blocks:
+            self.clock = Clock()
             self._open(answer)
         self.embedding.write(np.ascontiguousarray(answer.Z, dtype="<f4").tobytes())
         nothing = np.empty((len(answer), 0))
         self.blocks.append(replace(answer, Z=nothing, probabilities=None))
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """How long labeling took: a part of the fit."""
+        return {} if self.clock is None else self.clock.laps
 
     def answer(self) -> Answer:
         """The answer for all rows; the embedding is read from its file when that is in place.

@@ -7,7 +7,8 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from deccs import storage
 from deccs.app.run_error import RunError
 from deccs.app.run_folder import MODEL, SUMMARY, holds_complete_results
 from deccs.base import Clusterer
-from deccs.data.tables import Table, read_like
+from deccs.data.tables import Table, TableError, read_like
+from deccs.data.tables.columnar import files_of
 from deccs.data.tables.databases import without_password
+from deccs.data.tables.readers import is_pattern
 
 MOST_SUMMARY = 2**24  # bytes, as of model.json: the names of a million columns fit in
 MISSING = ("auto", "error", "drop", "mean")
@@ -188,13 +191,14 @@ def training_table(
     if "://" in place:
         return read_like(place, preprocessing, coding, query=query)
     path = Path(data) if data else data_path(folder, source["file"])
-    if not os.path.exists(path):  # Path.exists raises an error for very long names
+    files = files_at(path)
+    if not (files or os.path.exists(path)):  # Path.exists raises an error for very long names
         raise RunError(
             f"The data of {folder}, {source['file']}, is not at {path}. Say with --data where it is."
         )
     known = {name: source[name] for name in ("sha256", "bytes") if name in source}
     is_same = identity(path, is_large="bytes" in known) == known
-    if data is None and path.is_file() and not is_same:
+    if data is None and files and not is_same:
         raise RunError(
             f"{path} has changed since the fit of {folder}. Give the original file with --data."
         )
@@ -227,14 +231,33 @@ def path_from(folder: Path, file: Path) -> str:
 
 
 def identity(path: Path, *, is_large: bool) -> dict[str, Any]:
-    """What tells whether a file is still the same: reading a large one once more would take too long."""
-    if not path.is_file():
+    """What tells whether the data are still the same: reading large files once more would take too long."""
+    files = files_at(path)
+    if not files:
         return {"sha256": None}
     if is_large:
-        return {"sha256": None, "bytes": path.stat().st_size}
-    return {"sha256": file_sha256(path)}
+        return {"sha256": None, "bytes": sum(file.stat().st_size for file in files)}
+    return {"sha256": files_sha256(files)}
 
 
-def file_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def files_at(path: Path) -> list[Path]:
+    """The files that a table was read from; none for databases and folders of images."""
+    if os.path.isfile(path):  # Path.is_file raises an error for very long names
+        return [path]
+    is_address = re.match(r"\w{2,}:/", str(path)) is not None
+    if is_address or not (is_pattern(path) or os.path.isdir(path)):
+        return []
+    try:
+        return files_of(path)
+    except TableError:
+        return []
+
+
+def files_sha256(files: Sequence[Path]) -> str:
+    """That of a file, or of all files one after the other."""
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            while block := file.read(2**20):
+                digest.update(block)
+    return digest.hexdigest()

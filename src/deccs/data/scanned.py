@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -136,6 +136,12 @@ class SurveyedFrame:
     index: np.ndarray  # (n_sample,) row numbers, in order
     n_missing: dict[str, int]
     n_rows: int
+
+    @classmethod
+    def of_sample(cls, sample: pl.DataFrame, n_missing: dict[str, int], n_rows: int) -> Self:
+        """What :func:`survey_frame` found in another process; the same rows are drawn here."""
+        index = rows_to_learn_from(n_rows, most_rows(sample.width))
+        return cls(sample, index, n_missing, n_rows)
 
     def of_cells(self, coding: Coding) -> Survey:
         """The same of coded rows, to learn from."""

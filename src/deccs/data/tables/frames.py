@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 
 import polars as pl
 
-from deccs.data.tables.raw import RawTable, TableError, check_names, listed
+from deccs.data.scanned import SurveyedFrame
+from deccs.data.tables.raw import OpenedFile, RawTable, TableError, check_names, listed
 
 LARGE = 256 * 2**20  # bytes of text or of cells from which on a table stays on the disk
 # What polars raises for damaged files; a panic is an error in polars itself.
@@ -34,6 +35,8 @@ def finished(
     has_names: bool = True,
     notes: Sequence[str] = (),
     is_large: bool = False,
+    survey: SurveyedFrame | None = None,
+    files: tuple[OpenedFile, ...] = (),
 ) -> RawTable:
     """The table of a frame. Columns that no method could use are dropped, with a note."""
     schema = frame.collect_schema()
@@ -61,6 +64,8 @@ def finished(
         notes=tuple(notes),
         n_rows=n_rows,
         is_large=is_large,
+        survey=survey,
+        files=files,
     )
 
 

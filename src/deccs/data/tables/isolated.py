@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from deccs.data.tables.raw import TableError
+
 MEMORY = 6 * 2**30  # bytes of addresses, or half of the machine's memory if that is more
 SECONDS = 600
 CODE = "import sys; sys.path[:] = {path!r}; from deccs.data.tables.isolated import main; main()"
@@ -23,7 +25,7 @@ class IsolatedError(Exception):
     """What went wrong in the other process."""
 
 
-def isolated(function: str, *arguments: Any) -> Any:
+def isolated(function: str, *arguments: Any, seconds: int = SECONDS) -> Any:
     """Call ``"module:function"`` in a new process, with values that JSON can hold; it returns such a value."""
     request = json.dumps({"function": function, "arguments": arguments})
     code = CODE.format(path=[str(Path(place or ".").absolute()) for place in sys.path])
@@ -34,11 +36,11 @@ def isolated(function: str, *arguments: Any) -> Any:
             capture_output=True,
             encoding="utf-8",
             errors="replace",
-            timeout=SECONDS,
+            timeout=seconds,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise IsolatedError(f"it takes longer than {SECONDS // 60} minutes") from None
+        raise IsolatedError(f"it takes longer than {seconds // 60} minutes") from None
     except OSError as error:
         raise IsolatedError(f"no process for it can be started: {error}") from error
     if result.returncode:
@@ -47,7 +49,7 @@ def isolated(function: str, *arguments: Any) -> Any:
         raise IsolatedError(why)
     answer = json.loads(result.stdout.splitlines()[-1])
     if "error" in answer:
-        raise IsolatedError(answer["error"])
+        raise (TableError if answer["is_told"] else IsolatedError)(answer["error"])
     return answer["result"]
 
 
@@ -60,7 +62,8 @@ def main() -> None:
     try:
         answer = {"result": function(*request["arguments"])}
     except Exception as error:  # noqa: BLE001 - whatever it is, the other process tells the user
-        answer = {"error": (str(error).strip() or type(error).__name__).splitlines()[0]}
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        answer = {"error": reason, "is_told": isinstance(error, TableError)}
     print(json.dumps(answer))
 
 

@@ -4,14 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
 
+from deccs.data.scanned import SurveyedFrame
+
 
 class TableError(ValueError):
     """A file cannot be read as a table; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class OpenedFile:
+    """A file that is read again and again, as it was at first."""
+
+    path: Path
+    size: int
+    changed: int  # nanoseconds
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        status = path.stat()
+        return cls(path, status.st_size, status.st_mtime_ns)
+
+    def check(self) -> None:
+        """Raise a TableError if the file is not what it was."""
+        try:
+            is_same = OpenedFile.of(self.path) == self
+        except OSError as error:
+            raise TableError(
+                f"{self.path} was there when the fit began and cannot be read now: {error.strerror}. "
+                "Put it back, and give the same command again."
+            ) from error
+        if not is_same:
+            raise TableError(
+                f"{self.path} has changed since it was opened: half of the labels would be of other rows. "
+                "Wait until nothing writes to it, and start again."
+            )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -32,9 +64,15 @@ class RawTable:
     notes: tuple[str, ...] = ()  # sentences the user should read
     n_rows: int
     is_large: bool = False  # frame is scanned from disk, and must not be collected as a whole
+    files: tuple[OpenedFile, ...] = ()  # that a large frame is scanned from
+    survey: SurveyedFrame | None = (
+        None  # of a large frame, if somebody has looked at all rows already
+    )
 
     def check(self) -> None:
         """Raise a TableError if a file has changed since it was opened."""
+        for file in self.files:
+            file.check()
 
 
 def position_names(n_columns: int) -> tuple[str, ...]:

@@ -20,8 +20,10 @@ from typing import Any
 from deccs.data.tables.raw import RawTable, TableError
 
 FOLDER = "a folder of images"  # registered like an ending
+PARTS = "a folder or a pattern of Parquet files (sales/*.parquet)"
 DATABASE = "a database (sqlite:///FILE, postgresql://...)"
-NO_ENDINGS = (FOLDER, DATABASE)
+NO_ENDINGS = (FOLDER, PARTS, DATABASE)
+PARQUET_FILES = "*.parquet"
 PACKED = (".gz", ".zst")  # compressed text: .csv.gz
 OPTIONS = ("encoding", "header", "as_text", "query")  # what a reader may ask for by keyword
 
@@ -72,7 +74,7 @@ def readable() -> str:
     """What can be read, for help and error messages."""
     endings = [name for name in READERS if name not in NO_ENDINGS and not name.endswith(PACKED)]
     packed = "text also compressed, such as .csv.gz or .csv.zst"
-    return f"{', '.join(endings)} ({packed}), {DATABASE}, or {FOLDER}"
+    return f"{', '.join(endings)} ({packed}), {PARTS}, {DATABASE}, or {FOLDER}"
 
 
 def read_raw(
@@ -110,10 +112,21 @@ def read_raw(
     return chosen.read(place, **{name: given[name] for name in chosen.options})
 
 
+def is_pattern(path: Path) -> bool:
+    """Whether a path stands for several files.
+
+    >>> is_pattern(Path("sales/2024-*.parquet")), is_pattern(Path("sales.parquet"))
+    (True, False)
+    """
+    return any(sign in str(path) for sign in "*?[")
+
+
 def ending_of(path: Path) -> str:
-    """What the file is registered as: ".csv", ".csv.gz", FOLDER; an error if it is no file with a known ending."""
+    """What a path is registered as: ".csv", ".csv.gz", FOLDER, PARTS; an error if nothing reads it."""
     if str(path).startswith(("sqlite:", "postgresql:", "postgres:")) and not path.exists():
         raise TableError("Give the address of a database as text: a Path loses one of its slashes.")
+    if not path.exists() and is_pattern(path):
+        return PARTS
     if not path.exists():
         raise TableError(f"There is no file {path}. Give a file that ends in {readable()}.")
     if not (path.is_file() or path.is_dir()):  # reading a pipe or a device may never end
@@ -123,7 +136,7 @@ def ending_of(path: Path) -> str:
     if path.is_file() and path.stat().st_size == 0:
         raise TableError(f"{path} is empty. Give a table with one row per line.")
     if path.is_dir():
-        return FOLDER
+        return PARTS if any(path.rglob(PARQUET_FILES)) else FOLDER
     for ending in ("".join(path.suffixes[-2:]).lower(), path.suffix.lower()):
         if ending in READERS:
             return ending
