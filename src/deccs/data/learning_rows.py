@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from deccs.data.sampling import draw_rows
 from deccs.data.source import (
     ArrayRows,
     RowSource,
@@ -22,7 +21,6 @@ from deccs.data.source import (
     is_sequential,
     rows_at_once,
 )
-from deccs.seeds import generator_for
 
 MOST_ROWS = 2**18
 MOST_VALUES = 2**26  # half a gigabyte of doubles; the 70,000 images of MNIST are just below it
@@ -57,6 +55,10 @@ def most_rows(n_features: int) -> int:
 
 def rows_to_learn_from(n_rows: int, most: int) -> np.ndarray:
     """Their numbers, in order: always the same of so many rows."""
+    # Imported here: reading a small table needs no torch, which takes seconds to import.
+    from deccs.data.sampling import draw_rows
+    from deccs.seeds import generator_for
+
     return draw_rows(n_rows, most, generator_for(0, "learning rows")).numpy()
 
 

@@ -1,7 +1,8 @@
 """``make bench-scale``: whole fits of 100,000 to 10,000,000 rows, and how fast a model labels rows.
 
-Tables are written to ``--data`` first (3 GB for all), and kept. Each fit runs in a process that the kernel stops at 2.5 GB
-(where it lets us say so: root on Linux). A record is written as soon as it is made; what has one is not made again.
+Tables are written to ``--data`` first (3 GB for all), and kept. Each fit runs in a process that the kernel stops at
+2.5 GB (where it lets us say so: root on Linux). A record is written as soon as it is made; what has one is not made
+again.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def summary(made: Sequence[Record]) -> list[str]:
     """What was asked for, and what was measured.
 
     >>> fit = {"task": "fit", "status": "ok", "seconds": 60, "seconds_label": 1, "peak_mb": 900}
-    >>> small, large = fit | {"rows": 10, "nmi": 0.8, "seconds_learn": 20}, fit | {"rows": 90, "nmi": 0.9, "seconds_learn": 30}
+    >>> small = fit | {"rows": 10, "nmi": 0.8, "seconds_learn": 20}
+    >>> large = fit | {"rows": 90, "nmi": 0.9, "seconds_learn": 30}
     >>> print("\\n".join(summary([small, large])))
     10 rows: 1.0 minutes, 20 s to learn, 1 s to label, 900 MB, NMI 0.800
     90 rows: 1.0 minutes, 30 s to learn, 1 s to label, 900 MB, NMI 0.900

@@ -47,7 +47,7 @@ def run_in(group: Path | None, command: list[str], log: Path) -> tuple[int, Any]
             (group / "cgroup.procs").write_text(str(os.getpid()))
 
     with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out, preexec_fn=join)  # noqa: PLW1509
+        process = subprocess.Popen(command, stdout=out, stderr=out, preexec_fn=join)
         _, status, usage = os.wait4(process.pid, 0)
     return os.waitstatus_to_exitcode(status), usage
 
