@@ -48,6 +48,7 @@ def products_per_row(model: DECCS) -> int:
 def measure(folder: Path, n_rows: int, seed: int) -> dict[str, Any]:
     """Label rows in memory with a model of a run."""
     model = DECCS.load(folder / "model")
+    del model.feature_names_in_  # an array has none, and a warning for each run would say so
     X = np.concatenate([block for block, _ in batches(n_rows, seed)])  # (n_rows, n_columns)
     model.predict(X[:1000])
     products, seconds = product_rate(), best_seconds(lambda: model.predict(X))
