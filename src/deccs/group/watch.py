@@ -1,0 +1,181 @@
+"""Knowing within a minute that another process of a group has ended.
+
+Every process counts seconds aloud in a store that the first process keeps, and listens to the others. Where one
+ends with an error, it says why. One that says nothing for long counts as ended: its machine may be gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+BEAT = 1.0  # seconds between two signs of life
+SILENT = 40.0  # seconds without one after which a process counts as ended
+BROKEN = 6.0  # the same once a connection is broken
+GRACE = 10.0  # seconds in which the program may end by itself after another process has
+ENDED = 75  # exit code of a process that is blocked for ever: a temporary failure, try again
+
+
+class GroupError(RuntimeError):
+    """The processes of a group cannot go on together; the message says which one is to blame."""
+
+
+class Watch:
+    """A thread that listens to the other processes.
+
+    Parameters
+    ----------
+    store : a store of torch.distributed, used by this thread alone
+    rank, size : of this process, and how many there are
+    """
+
+    def __init__(self, store: Any, rank: int, size: int) -> None:
+        self.store, self.rank, self.size = store, rank, size
+        self.failure: str | None = None  # what is known of a process that has ended
+        self.is_heard = False  # whether the program knows of it
+        self.known: BaseException | None = None  # an error that all processes have raised
+        self.names: list[str] = []  # of the processes, by rank
+        self.pids: list[int | None] = []  # of those on this machine
+        self.heard: list[tuple[bytes, float]] = []  # the last sign of life of each, and when it came
+        self._is_over = threading.Event()
+        self._lock = threading.Lock()  # of the store
+        self._thread = threading.Thread(target=self._listen, name="deccs watch", daemon=True)
+
+    def start(self) -> None:
+        """Say who this process is, wait for the others to do so, and listen to them from now on."""
+        own = [socket.gethostname(), os.getpid(), namespace()]
+        self.store.set(f"name/{self.rank}", json.dumps(own))
+        self.store.set(f"beat/{self.rank}", "0")
+        for rank in range(self.size):
+            host, pid, where = json.loads(self.store.get(f"name/{rank}"))
+            self.names.append(f"Process {rank} of {self.size} ({host}, pid {pid})")
+            self.pids.append(pid if where and where == namespace() else None)
+        self.heard = [(self.store.get(f"beat/{rank}"), time.monotonic()) for rank in range(self.size)]
+        self.store.set_timeout(timedelta(seconds=SILENT))
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._is_over.set()
+        self._thread.join(timeout=2 * BEAT)
+
+    def tell(self, error: BaseException) -> None:
+        """Let the others know that this process ends with an error."""
+        words = f"{type(error).__name__}: {error}".splitlines()[0][:1000]
+        with suppress(Exception), self._lock:
+            self.store.set("failure", json.dumps([self.rank, words]))
+
+    def all_know(self, error: BaseException) -> None:
+        self.known = error
+
+    def check(self) -> None:
+        """Raise a GroupError if another process has ended."""
+        if self.failure is not None:
+            self.is_heard = True
+            raise GroupError(self.failure)
+
+    def reason(self) -> str | None:
+        """Why another process has ended, if it can be found out in some seconds."""
+        until = time.monotonic() + BROKEN + 2 * BEAT
+        while self.failure is None and time.monotonic() < until:
+            self._look(BROKEN)
+            time.sleep(BEAT / 4)
+        self.is_heard = True
+        return self.failure
+
+    @contextmanager
+    def talking(self) -> Iterator[None]:
+        """While this process talks to the others: a broken connection becomes a GroupError that says whose it is."""
+        try:
+            yield
+        except RuntimeError as error:
+            broken = f"The connection to another process broke: {error}"
+            raise GroupError(self.reason() or broken) from error
+
+    @contextmanager
+    def ending_in_words(self) -> Iterator[None]:
+        """A launcher stops all processes when one has ended: SIGTERM becomes a GroupError that says which one."""
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+            yield
+            return
+
+        def end(*_: Any) -> None:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            raise GroupError(self.reason() or "The launcher has stopped this process (SIGTERM).")
+
+        signal.signal(signal.SIGTERM, end)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def _listen(self) -> None:
+        number, failed_at = 0, 0.0
+        while not self._is_over.wait(BEAT):
+            number += 1
+            with suppress(Exception), self._lock:  # a store that is gone is noticed below
+                self.store.set(f"beat/{self.rank}", str(number))
+            if self.failure is None:
+                self._look(SILENT)
+                failed_at = time.monotonic()
+            elif not self.is_heard and time.monotonic() > failed_at + GRACE:
+                # The program computes, or waits for a machine that is gone. Nothing else ends that wait.
+                print(f"deccs: {self.failure}", file=sys.stderr, flush=True)
+                os._exit(ENDED)
+
+    def _look(self, longest: float) -> None:
+        """Notice a process that has said why it ends, or has said nothing for too long."""
+        now = time.monotonic()
+        try:
+            with self._lock:
+                if self.store.check(["failure"]):
+                    rank, words = json.loads(self.store.get("failure"))
+                    if rank != self.rank:
+                        self._note(rank, f"has ended: {words}")
+                    return
+                beats = self.store.multi_get([f"beat/{rank}" for rank in range(self.size)])
+        except RuntimeError:  # the first process keeps the store
+            self._note(0, "has ended")
+            return
+        for rank, beat in enumerate(beats):
+            last, since = self.heard[rank]
+            if beat != last:
+                self.heard[rank] = beat, now
+            elif is_gone(self.pids[rank]):
+                self._note(rank, "has ended without a word: it was killed, or has crashed")
+            elif rank != self.rank and now - since > longest:
+                self._note(rank, f"has said nothing for {now - since:.0f} seconds and counts as ended")
+
+    def _note(self, rank: int, what: str) -> None:
+        self.failure = f"{self.names[rank]} {what.rstrip('.')}. So this process ends, too."
+
+
+def namespace() -> str:
+    """What processes have in common that see each other's numbers; empty where nothing tells."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+def is_gone(pid: int | None) -> bool:
+    """Whether there is no process of this number on this machine."""
+    try:
+        if pid is not None:
+            os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it is there, and somebody else's
+        return False
+    return False
