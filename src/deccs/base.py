@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from os import PathLike
 from typing import Annotated, Any, ClassVar, Self
 
@@ -42,7 +42,7 @@ from deccs.data.coding import Coding
 from deccs.data.images import image_shape_of
 from deccs.data.inputs import as_source, output_dtype, without_gaps
 from deccs.data.kinds import KINDS
-from deccs.data.learning_rows import MOST_ROWS, LearningRows, learning_rows
+from deccs.data.learning_rows import MOST_ROWS, learning_rows
 from deccs.data.rows import Rows, widths_of
 from deccs.data.sampling import draw_rows
 from deccs.data.scalers import fit_scaler
@@ -60,7 +60,8 @@ from deccs.describing.columns import Described, nameable
 from deccs.describing.description import Description, describe
 from deccs.describing.names import cluster_names
 from deccs.events import Listeners, Progress
-from deccs.labeling import ROWS_OF_PART, keep_labels, restore_labels, split_at_parts
+from deccs.group import ALONE, Group, check_same, current_group
+from deccs.labeling import by_part, keep_labels, known_labels, own_parts, spans_of
 from deccs.labels import warn_of_empty_clusters
 from deccs.members.neighbors import kept_share, neighbor_graph
 from deccs.network.autoencoder import Autoencoder, encode_exactly
@@ -119,13 +120,23 @@ class Fit:
     root: int  # all seeds are derived from it
     listeners: Listeners
     checkpoint: Checkpoint
+    group: Group = ALONE  # the processes that share the work
+    helped: dict[str, Rows] = field(default_factory=dict)  # what a helping process has made of its rows
 
     @property
     def is_of_sample(self) -> bool:
         return self.source is not self.all_rows
 
     def rows(self, device: str = "cpu", image_shape: tuple[int, int] | None = None) -> Rows:
-        return Rows(self.source, self.scaler, pick_device(device), image_shape)
+        return Rows(self.source, self.scaler, pick_device(device), image_shape, self.group)
+
+    def rows_of(self, facts: tuple[Scaler, str, tuple[int, int] | None]) -> Rows:
+        """The rows as the first process sees them, in a process that helps it."""
+        scaler, device, image_shape = facts
+        name = f"{device} {image_shape}"  # the scaler is the same in all tasks of a fit
+        if name not in self.helped:
+            self.helped[name] = Rows(self.source, scaler, device, image_shape, self.group)
+        return self.helped[name]
 
 
 @dataclass(eq=False, repr=False)
@@ -162,8 +173,9 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Learn the clustering of X. ``y`` is ignored."""
+        group = current_group()
         check_parameters(self)  # first: it says what kinds are, by which X is read
-        source = as_source(self, X, reset=True)
+        source = as_source(self, X, reset=True, group=group)
         for name in (
             "count_",
             "n_clusters_",
@@ -176,30 +188,42 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
             self.__dict__.pop(name, None)
         if self._bounds() is not None:
             check_bounds(self.n_clusters, source.shape[0])
-        learned = learning_rows(source) if self.LEARNS_FROM_A_SAMPLE else None
+        learned = learning_rows(source, group) if self.LEARNS_FROM_A_SAMPLE else None
         if learned is not None:
             self.learning_rows_ = learned.index
-        self._check((source if learned is None else learned.source).shape[0])
-        with self._fitting(source, learned) as fit:
+        rows = source if learned is None else learned.source
+        self._check(rows.shape[0])
+        if group.size > 1:
+            facts = {**self._facts(), "rows": str(source.shape[0]), "data": fingerprint_of(rows)}
+            check_same(group, {"method": type(self).__name__, **facts})
+        with self._fitting(source, rows, group) as fit:
             fit.listeners.tell("on_fit_start", self)
-            self._count_clusters(fit)
-            self._learn(fit)
+            vars(self).update(group.lead(lambda: self._learned(fit), fit))
             if fit.is_of_sample:
-                self._finish_sample(fit)
-            self.labels_ = self._labeled(fit)
-            if not fit.is_of_sample:
-                self._finish(fit, self.labels_)
-            warn_of_empty_clusters(self.labels_, self.n_clusters_)
+                self.labels_ = self._labeled_in_parts(fit)
+            if group.is_first:
+                warn_of_empty_clusters(self.labels_, self.n_clusters_)
             fit.listeners.tell("on_fit_end", self)
             # Whoever opens a checkpoint removes it: one that was given as an object stays.
-            if fit.checkpoint is not getattr(self, "checkpoint", None):
+            if group.is_first and fit.checkpoint is not getattr(self, "checkpoint", None):
                 fit.checkpoint.remove()
         return self
 
+    def _learned(self, fit: Fit) -> dict[str, Any]:
+        """Learn all but the labels of rows outside a sample; what the other processes must know of it."""
+        self._count_clusters(fit)
+        self._learn(fit)
+        if fit.is_of_sample:
+            # Answers are written with names, which follow from the labels of the sample.
+            self._finish(fit, np.concatenate(list(self._label_blocks(fit.source))))
+        else:
+            self.labels_ = self._labeled(fit)
+            self._finish(fit, self.labels_)
+        parameters = self.get_params(deep=False)
+        return {name: value for name, value in vars(self).items() if name not in parameters}
+
     def _labeled(self, fit: Fit) -> np.ndarray:
         """The labels of all rows: (n_points,). Listeners are told the answers while they are made."""
-        if fit.is_of_sample:
-            return self._labeled_in_parts(fit)
         labels = []
         for answer in self._training_answers(fit):
             labels.append(answer.labels)
@@ -207,26 +231,40 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         return np.concatenate(labels)
 
     def _labeled_in_parts(self, fit: Fit) -> np.ndarray:
-        """The same for more rows than were learned from: finished parts are not labeled again after a kill."""
-        n_rows = fit.all_rows.shape[0]
-        labels = np.empty(n_rows, dtype=np.int64)
-        n_done = restore_labels(fit.checkpoint, labels)
-        fit.listeners.tell("on_labels", n_done)
-        rest = self._fast_answers(PartRows(fit.all_rows, n_done, n_rows))
-        for answer in split_at_parts(rest, n_done):
-            stop = n_done + len(answer)
-            labels[n_done:stop] = answer.labels
-            n_done = stop
-            fit.listeners.tell("on_answer", answer)
-            fit.listeners.tell("on_progress", Progress("labeling", n_done, n_rows))
-            if n_done % ROWS_OF_PART == 0 or n_done == n_rows:
-                fit.listeners.tell("on_labels", n_done)
-                keep_labels(fit.checkpoint, labels[:n_done])
-        return labels
-
-    def _finish_sample(self, fit: Fit) -> None:
-        """What is learned from labels, where they are those of a sample: answers are written with names."""
-        self._finish(fit, np.concatenate(list(self._label_blocks(fit.source))))
+        """The same for more rows than were learned from, each process its own; parts done before a kill are kept."""
+        group, n_rows = fit.group, fit.all_rows.shape[0]
+        source = fit.all_rows
+        if not hasattr(self.scaler_, "n_scaled"):
+            source = without_gaps(self, source)  # the sample has none
+        fit.checkpoint.owner = group.once(lambda: fit.checkpoint.owner)
+        parts = own_parts(n_rows, group)
+        known = {part: known_labels(fit.checkpoint, part) for part in parts}
+        n_known = sum(group.each(lambda: sum(labels is not None for labels in known.values())))
+        if group.is_first:
+            fit.listeners.tell("on_parts", n_known)
+        group.each(int)  # what an earlier fit has left is removed by now
+        if not group.is_first:
+            fit.listeners.tell("on_parts", n_known)
+        for part, labels in known.items():
+            if labels is not None:
+                fit.listeners.tell("on_part", part)
+        unknown = [part for part, labels in known.items() if labels is None]
+        n_done, n_all = 0, sum(map(len, unknown))
+        for span in spans_of(unknown):
+            rows = PartRows(source, span[0].start, span[-1].stop)
+            labels_of_part: list[np.ndarray] = []
+            for part, answer in by_part(self._fast_answers(rows), span):
+                group.check()
+                labels_of_part.append(answer.labels)
+                n_done += len(answer)
+                fit.listeners.tell("on_answer", answer)
+                fit.listeners.tell("on_progress", Progress("labeling", n_done, n_all))
+                if sum(map(len, labels_of_part)) == len(part):
+                    fit.listeners.tell("on_part", part)
+                    known[part], labels_of_part = np.concatenate(labels_of_part), []
+                    keep_labels(fit.checkpoint, part, known[part])
+        own = [np.zeros(0, np.int32), *(labels.astype(np.int32) for labels in known.values())]
+        return group.joined(np.concatenate(own)).astype(np.int64)
 
     def _finish(self, fit: Fit, labels: np.ndarray) -> None:
         """What is learned from the labels of the rows that the fit learned from: (n_learned,)."""
@@ -516,24 +554,30 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         return as_source(self, X, reset=False)
 
     @contextmanager
-    def _fitting(self, source: RowSource, learned: LearningRows | None) -> Iterator[Fit]:
-        """Seeds, scaler, listeners and checkpoint of a fit; a live display meanwhile, if wanted."""
+    def _fitting(self, source: RowSource, rows: RowSource, group: Group) -> Iterator[Fit]:
+        """Seeds, scaler, listeners and checkpoint of a fit; a live display meanwhile, if wanted.
+
+        Of several processes the first one decides on the seed and the scaler, and has the display.
+        """
         seed, by_chance = root_seed(self.random_state), self.random_state is None
         with ExitStack() as stack:
             stack.enter_context(single_precision())
             checkpoint = self._opened_checkpoint()
-            stack.enter_context(checkpoint.in_use())
-            rows = source if learned is None else learned.source
-            root = self._claimed(checkpoint, rows, seed, by_chance)
-            self.scaler_ = fit_scaler(rows, self.scale)
-            if learned is not None and not hasattr(self.scaler_, "n_scaled"):
-                source = without_gaps(self, source)  # the sample has none
+            if group.is_first:
+                stack.enter_context(checkpoint.in_use())
+            root, scaler = group.once(
+                lambda: (
+                    self._claimed(checkpoint, rows, seed, by_chance, group.size),
+                    fit_scaler(rows, self.scale),
+                )
+            )
+            self.scaler_ = scaler
             callbacks = list(self.callbacks or ())
-            if self.verbose:
+            if self.verbose and group.is_first:
                 from deccs.display import Display  # the only use of a terminal library in a fit
 
                 callbacks.append(stack.enter_context(Display()))
-            yield Fit(rows, source, self.scaler_, root, Listeners(callbacks), checkpoint)
+            yield Fit(rows, source, scaler, root, Listeners(callbacks), checkpoint, group)
 
     def _opened_checkpoint(self) -> Checkpoint:
         given = getattr(self, "checkpoint", None)
@@ -542,13 +586,19 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         return given if isinstance(given, Checkpoint) else FolderCheckpoint(given)
 
     def _claimed(
-        self, checkpoint: Checkpoint, source: RowSource, seed: int, by_chance: bool
+        self,
+        checkpoint: Checkpoint,
+        source: RowSource,
+        seed: int,
+        by_chance: bool,
+        n_processes: int,
     ) -> int:
         """The seed of the fit, after a look at the states of an earlier one."""
         if checkpoint is NO_CHECKPOINT:  # reading all rows for their fingerprint takes time
             return seed
         facts = {"method": type(self).__name__, **self._facts(), "data": fingerprint_of(source)}
-        return checkpoint.claim(FitFacts(facts, seed, by_chance, self._facts_of_version_1))
+        fit = FitFacts(facts, seed, by_chance, self._facts_of_version_1, n_processes)
+        return checkpoint.claim(fit)
 
     def _facts_of_version_1(self, facts: Mapping[str, str]) -> dict[str, str]:
         """What a checkpoint without the name of its method knows of a fit, in today's names.

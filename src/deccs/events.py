@@ -41,11 +41,15 @@ class Callback:
     def on_answer(self, answer: Any) -> None:
         """A block of rows is labeled, in the order of the rows; see :class:`deccs.Answer`."""
 
-    def on_labels(self, n_rows: int) -> None:
-        """So many rows of a large table are labeled. What was written of them must be safe now.
+    def on_parts(self, n_known: int) -> None:
+        """The rows of a large table are about to be labeled, in parts; so many parts are known from before a kill.
 
-        A fit that was killed begins after them, without telling their answers again.
+        The answers for the rows of a part follow, in order, and then ``on_part``. Of several processes each tells
+        of its own parts.
         """
+
+    def on_part(self, rows: range) -> None:
+        """All answers for these rows were told, now or before a kill. What was written of them must be safe now."""
 
     def on_fit_end(self, estimator: Any) -> None:
         """The estimator is fitted."""

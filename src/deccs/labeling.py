@@ -1,58 +1,88 @@
-"""Labeling more rows than a fit learns from, in parts that are safe as soon as they are done."""
+"""Labeling more rows than a fit learns from, in parts that are safe as soon as they are done.
+
+Every process of a group has its own parts, which follow one another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from deccs.answer import Answer
+from deccs.group import Group
 from deccs.storage import Checkpoint
 
-ROWS_OF_PART = 2**20  # 4 MB of labels; ten to fifteen seconds of work
+ROWS_OF_PART = 2**18  # 1 MB of labels; some seconds of work
 
 
-def split_at_parts(answers: Iterable[Answer], start: int) -> Iterator[Answer]:
-    """The answers of rows from ``start`` on, none of which belongs to two parts."""
+def own_parts(n_rows: int, group: Group) -> list[range]:
+    """The rows of the parts of this process, in order; none where there are more processes than parts.
+
+    >>> from deccs.group import ALONE
+    >>> own_parts(2**18 + 5, ALONE)
+    [range(0, 262144), range(262144, 262149)]
+    """
+    starts = range(0, n_rows, ROWS_OF_PART)[group.own(-(-n_rows // ROWS_OF_PART))]
+    return [range(start, min(start + ROWS_OF_PART, n_rows)) for start in starts]
+
+
+def spans_of(parts: Sequence[range]) -> Iterator[list[range]]:
+    """Parts that follow one another, together: a table is read best without a break.
+
+    >>> list(spans_of([range(0, 2), range(2, 4), range(6, 8)]))
+    [[range(0, 2), range(2, 4)], [range(6, 8)]]
+    """
+    span: list[range] = []
+    for part in parts:
+        if span and span[-1].stop != part.start:
+            yield span
+            span = []
+        span.append(part)
+    if span:
+        yield span
+
+
+def by_part(answers: Iterable[Answer], parts: Sequence[range]) -> Iterator[tuple[range, Answer]]:
+    """Answers for the rows of parts that follow one another, each with its part; none belongs to two parts."""
+    coming, at = iter(parts), parts[0].start
+    part = next(coming)
     for answer in answers:
         first = 0
         while first < len(answer):
-            left = ROWS_OF_PART - start % ROWS_OF_PART
-            last = min(first + left, len(answer))
+            if at == part.stop:
+                part = next(coming)
+            last = min(first + part.stop - at, len(answer))
             whole = (first, last) == (0, len(answer))
-            yield answer if whole else answer.rows(np.arange(first, last))
-            start += last - first
+            yield part, answer if whole else answer.rows(np.arange(first, last))
+            at += last - first
             first = last
 
 
-def part_name(stop: int) -> str:
-    """The state that holds the labels of the part that ends before this row.
+def state_name(part: range) -> str:
+    """The state that holds the labels of a part.
 
-    >>> part_name(2**20), part_name(2**20 + 5)
+    >>> state_name(range(0, 2**18)), state_name(range(2**18, 2**18 + 5))
     ('labels-0', 'labels-1')
     """
-    return f"labels-{(stop - 1) // ROWS_OF_PART}"
+    return f"labels-{number_of(part)}"
 
 
-def keep_labels(checkpoint: Checkpoint, labels: np.ndarray) -> None:
-    """Keep the labels of the last part: (n_done,) are all labels so far."""
-    start = (len(labels) - 1) // ROWS_OF_PART * ROWS_OF_PART
-    checkpoint.save(part_name(len(labels)), {"labels": labels[start:].astype(np.int32)})
+def number_of(part: range) -> int:
+    """Which part it is, from 0."""
+    return part.start // ROWS_OF_PART
 
 
-def restore_labels(checkpoint: Checkpoint, labels: np.ndarray) -> int:
-    """Put the labels of finished parts into (n_rows,) labels; how many rows they are."""
-    n_done = 0
-    while n_done < len(labels):
-        stop = min(n_done + ROWS_OF_PART, len(labels))
-        known = checkpoint.restore(part_name(stop), partial(checked, stop - n_done))
-        if known is None:
-            break
-        labels[n_done:stop] = known
-        n_done = stop
-    return n_done
+def keep_labels(checkpoint: Checkpoint, part: range, labels: np.ndarray) -> None:
+    """Keep the labels of a part, (n_part,)."""
+    checkpoint.save(state_name(part), {"labels": labels.astype(np.int32)})
+
+
+def known_labels(checkpoint: Checkpoint, part: range) -> np.ndarray | None:
+    """The labels of a part that was finished before, (n_part,); None for any other."""
+    return checkpoint.restore(state_name(part), partial(checked, len(part)))
 
 
 def checked(size: int, state: dict[str, Any]) -> np.ndarray:

@@ -21,7 +21,8 @@ from deccs.app.parts import LABELS_PARTS, PartsWriter, labels_in_parts
 from deccs.app.run_error import RunError
 from deccs.data.tables import Table
 from deccs.data.tables.readers import read_raw
-from deccs.labeling import ROWS_OF_PART, split_at_parts
+from deccs.group import ALONE
+from deccs.labeling import own_parts
 from deccs.storage.atomic import replacing
 
 LABELS_NAMES = ("labels.csv", "labels.parquet", "labels.xlsx")
@@ -194,18 +195,24 @@ class PartsFile:
         self.out, self.files = out, tempfile.TemporaryDirectory(prefix="deccs-labels-")
         folder = Path(self.files.name)
         self.parts = PartsWriter(folder, table, names, with_columns=with_columns)
-        self.parts.start_after(0)
+        self.parts.start(anew=True)
+        self.n_rows = 0  # so far
+        self.waiting_parts = own_parts(len(table.kept), ALONE)
 
     def write(self, answer: Answer) -> None:
         """The labels of the next rows."""
-        for part in split_at_parts([answer], self.parts.n_rows):
-            self.parts.write(part)
-            if self.parts.n_rows % ROWS_OF_PART == 0:
-                self.parts.finish_part()
+        start = self.n_rows
+        while start < self.n_rows + len(answer):
+            part = self.waiting_parts[0]
+            stop = min(part.stop, self.n_rows + len(answer))
+            self.parts.write(answer.rows(np.arange(start, stop) - self.n_rows))
+            if stop == part.stop:
+                self.parts.finish(self.waiting_parts.pop(0))
+            start = stop
+        self.n_rows = start
 
     def finish(self) -> None:
         """Write the file."""
-        self.parts.finish_part()
         labels_in_parts(self.parts.folder).sink_parquet(self.out)
         self.files.cleanup()
 

@@ -1,11 +1,12 @@
 """Labels and embedding of a large table, written as Parquet in parts while they are made.
 
-``labels/part-00000.parquet`` has the rows of the first million, ``embedding/part-00000.parquet`` what the
-network makes of them. A part is complete or not there.
+``labels/part-00000.parquet`` has the first 262,144 rows, ``embedding/part-00000.parquet`` what the network makes
+of them. A part is complete or not there.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from deccs.answer import Answer
 from deccs.app.run_error import RunError
 from deccs.data.tables import Table
-from deccs.labeling import ROWS_OF_PART
+from deccs.labeling import number_of
 from deccs.storage.atomic import replacing
 
 LABELS_PARTS, EMBEDDING_PARTS = "labels", "embedding"
@@ -44,49 +45,36 @@ class PartsWriter:
         self.folder, self.table, self.names = folder, table, names
         self.with_columns = with_columns
         self.kept = None if table.kept.all() else np.flatnonzero(table.kept)
-        self.n_done = 0  # rows in finished parts
-        self.n_rows = 0  # with those of the next part
-        self.waiting: list[dict[str, Any]] = []  # columns of answers of the next part
+        self.waiting: list[dict[str, Any]] = []  # columns of answers of the part under way
 
-    def start_after(self, n_rows: int) -> None:
-        """Go on after so many rows, which an earlier process has written."""
+    def start(self, *, anew: bool) -> None:
+        """Make room for parts. ``anew`` says that none of those that may be there is to be kept."""
         for place in (LABELS_PARTS, EMBEDDING_PARTS):
+            if anew and (self.folder / place).exists():
+                shutil.rmtree(self.folder / place)
             (self.folder / place).mkdir(parents=True, exist_ok=True)
-        parts = range(-(-n_rows // ROWS_OF_PART))
-        absent = [
-            path
-            for place in (LABELS_PARTS, EMBEDDING_PARTS)
-            for number in parts
-            if not (path := self.folder / place / part_file(number)).is_file()
-        ]
-        if absent:
-            raise RunError(
-                f"{absent[0]}, which an interrupted fit has written, is not there any more. Start again with "
-                "--overwrite."
-            )
-        self.n_done = self.n_rows = n_rows
 
     def write(self, answer: Answer) -> None:
-        """The answer for the next rows, all of one part."""
+        """The answer for the next rows of a part."""
         columns: dict[str, Any] = {"label": answer.labels.astype(np.int32)}
         if answer.confidence is not None:
             columns["confidence"] = answer.confidence.astype(np.float32)
         columns["Z"] = answer.Z.astype(np.float32)
         self.waiting.append(columns)
-        self.n_rows += len(answer)
 
-    def finish_part(self) -> None:
-        """Write the answers so far as a part."""
+    def finish(self, part: range) -> None:
+        """Write the answers so far as a part; one without answers must be there from before."""
         import polars as pl
 
         if not self.waiting:
+            self._check_written(part)
             return
         columns = {
             name: np.concatenate([part[name] for part in self.waiting]) for name in self.waiting[0]
         }
         Z = columns.pop("Z")
-        start, stop = self.n_done, self.n_done + len(Z)
-        rows = np.arange(start, stop) if self.kept is None else self.kept[start:stop]
+        rows = np.arange(part.start, part.stop)
+        rows = rows if self.kept is None else self.kept[rows]
         key = pl.Series(self.table.key, self.table.ids[rows])
         labels = pl.DataFrame([key, *(pl.Series(name, some) for name, some in columns.items())])
         if self.names:
@@ -99,11 +87,20 @@ class PartsWriter:
         embedding = pl.DataFrame(
             [key, *(pl.Series(f"z{at}", Z[:, at]) for at in range(Z.shape[1]))]
         )
-        number = (stop - 1) // ROWS_OF_PART
+        number = number_of(part)
         for place, frame in ((EMBEDDING_PARTS, embedding), (LABELS_PARTS, labels)):
             with replacing(self.folder / place / part_file(number)) as file:
                 frame.write_parquet(file)
-        self.n_done, self.waiting = stop, []
+        self.waiting = []
+
+    def _check_written(self, part: range) -> None:
+        for place in (LABELS_PARTS, EMBEDDING_PARTS):
+            path = self.folder / place / part_file(number_of(part))
+            if not path.is_file():
+                raise RunError(
+                    f"{path}, which an interrupted fit has written, is not there any more. Start again with "
+                    "--overwrite."
+                )
 
 
 def labels_in_parts(folder: Path) -> Any:

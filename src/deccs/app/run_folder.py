@@ -150,11 +150,19 @@ class RunWriter(Callback):
     """Writes labels and embedding while a fit tells its answer, and the rest when it is done.
 
     Everything is written to a hidden folder first and moved into place at the end, so that a run
-    folder holds all results of one fit or none.
+    folder holds all results of one fit or none. Of several processes the first one ``leads``: the others
+    write parts of a large table, and nothing else.
     """
 
-    def __init__(self, folder: Path, table: Table, labels: LabelsFormat | None = None) -> None:
-        self.folder, self.table = folder, table
+    def __init__(
+        self,
+        folder: Path,
+        table: Table,
+        labels: LabelsFormat | None = None,
+        *,
+        leads: bool = True,
+    ) -> None:
+        self.folder, self.table, self.leads = folder, table, leads
         self.format = labels or LabelsFormat()
         self.estimator: Any = None
         self.parts: PartsWriter | None = None  # of a large table
@@ -183,25 +191,25 @@ class RunWriter(Callback):
         """Names of clusters are those of this estimator."""
         self.estimator = estimator
 
-    def on_labels(self, n_rows: int) -> None:
-        """Finish a part of a large table; the first call says where to begin."""
-        if self.parts is not None:
-            self.parts.finish_part()
-            return
+    def on_parts(self, n_known: int) -> None:
+        """The table is large: its labels are written in parts, of which some may be there."""
         self.clock = Clock()
         self.stage = self.folder / UNFINISHED
-        if n_rows == 0:
-            remove(self.stage)
         names = getattr(self.estimator, "cluster_names_", None)
         with_columns = self.format.with_columns
         self.parts = PartsWriter(self.stage, self.table, names, with_columns=with_columns)
-        self.parts.start_after(n_rows)
+        self.parts.start(anew=self.leads and n_known == 0)
+
+    def on_part(self, rows: range) -> None:
+        """Write the part whose answers were told."""
+        assert self.parts is not None
+        self.parts.finish(rows)
 
     def on_fit_end(self, estimator: Any) -> None:
         """Labels are written now that the clusters have names."""
         if self.clock is not None:
             self.clock.lap("label")
-        if self.parts is not None:
+        if self.parts is not None or not self.leads:
             return
         self.labels = self.format.opened(
             self.labels_file, self.table, getattr(estimator, "cluster_names_", None)

@@ -29,6 +29,7 @@ from deccs.data.source import (
     source_of,
 )
 from deccs.data.tabulate import TableWarning, coded_rows, tabulated
+from deccs.group import ALONE, Group
 from deccs.storage.values import LONGEST_MESSAGE, printable
 
 ARRAY_LIKE = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__")
@@ -39,25 +40,26 @@ WHAT_X_IS = (
 )
 
 
-def as_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
+def as_source(estimator: Any, X: Any, *, reset: bool, group: Group = ALONE) -> RowSource:
     """Check X and make it a source of rows. Images (n, h, w) are flattened; nothing is copied in vain.
 
-    The columns of a data frame are coded as numbers, each by its kind; ``estimator.coding_`` tells how.
+    The columns of a data frame are coded as numbers, each by its kind; ``estimator.coding_`` tells how. For a fit
+    every process of a group looks at its own rows of a large table.
     """
     if reset:
         estimator.coding_ = None
-    source = as_rows(estimator, rows_of_file(X, estimator, reset=reset), reset=reset)
+    source = as_rows(estimator, rows_of_file(X, estimator, reset=reset, group=group), reset=reset)
     coding = getattr(source, "coding", None)
     if reset:
         estimator.coding_ = coding
         if needs_survey(source):
-            source.survey = survey(source)  # type: ignore[attr-defined]
+            source.survey = survey(source, group)  # type: ignore[attr-defined]
         warn_of_nothing(source, coding)
         return source
     return source if hasattr(estimator.scaler_, "n_scaled") else without_gaps(estimator, source)
 
 
-def rows_of_file(X: Any, estimator: Any, *, reset: bool) -> Any:
+def rows_of_file(X: Any, estimator: Any, *, reset: bool, group: Group) -> Any:
     """The rows of a file, a folder, a glob or a database where X names one; else X itself."""
     if not isinstance(X, str | PathLike):
         return X
@@ -66,7 +68,7 @@ def rows_of_file(X: Any, estimator: Any, *, reset: bool) -> Any:
 
     place = X if isinstance(X, str) else Path(X)
     if reset:
-        return read_table(place, kinds=getattr(estimator, "kinds", None)).rows
+        return read_table(place, kinds=getattr(estimator, "kinds", None), group=group).rows
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         return read_table(place).rows

@@ -21,6 +21,7 @@ from deccs.data.source import (
     is_sequential,
     rows_at_once,
 )
+from deccs.group import ALONE, Group
 
 MOST_ROWS = 2**18
 MOST_VALUES = 2**26  # half a gigabyte of doubles; the 70,000 images of MNIST are just below it
@@ -62,8 +63,11 @@ def rows_to_learn_from(n_rows: int, most: int) -> np.ndarray:
     return draw_rows(n_rows, most, generator_for(0, "learning rows")).numpy()
 
 
-def learning_rows(source: RowSource) -> LearningRows | None:
-    """A sample of the rows; None where a fit can learn from all of them as they are."""
+def learning_rows(source: RowSource, group: Group = ALONE) -> LearningRows | None:
+    """A sample of the rows; None where a fit can learn from all of them as they are.
+
+    Every process of a group reads its share of the sample, and gets all of it.
+    """
     surveyed: Survey | None = getattr(source, "survey", None)
     if surveyed is not None:
         return surveyed.learning_rows
@@ -76,7 +80,11 @@ def learning_rows(source: RowSource) -> LearningRows | None:
     if isinstance(source, SparseRows):
         return LearningRows(SparseRows(source.X[index]), index)
     shape, coding = getattr(source, "image_shape", None), getattr(source, "coding", None)
-    rows = source.X[index] if in_memory else read_in_parts(source, index)  # type: ignore[attr-defined]
+    if in_memory:
+        rows = source.X[index]  # type: ignore[attr-defined]
+    else:
+        own = index[group.own(len(index))]
+        rows = group.joined(read_in_parts(source, own))
     return LearningRows(ArrayRows(rows, shape, coding), index)
 
 
@@ -94,14 +102,20 @@ def single_if_stored_so(source: RowSource) -> Any:
     return np.float32 if source.dtype == np.float32 else np.float64
 
 
-def survey(source: RowSource) -> Survey:
-    """Look at all rows once, in order: what is missing, and a sample to learn from."""
+def survey(source: RowSource, group: Group = ALONE) -> Survey:
+    """Look at all rows once, in order: what is missing, and a sample to learn from.
+
+    Every process of a group looks at its own rows.
+    """
     n_rows, n_features = source.shape
-    index = rows_to_learn_from(n_rows, most_rows(n_features))
+    whole = rows_to_learn_from(n_rows, most_rows(n_features))
+    own = group.own(n_rows)
+    index = whole[slice(*np.searchsorted(whole, (own.start, own.stop)))]
     rows = np.empty((len(index), n_features), single_if_stored_so(source))
     n_missing = np.zeros(n_features, dtype=np.int64)
     n_bare, first_bare = 0, -1
-    for start, block in numbered(in_order(source, rows_at_once(n_features))):
+    blocks_of_rows = in_order(source, rows_at_once(n_features), own.start, own.stop)
+    for start, block in numbered(blocks_of_rows, own.start):
         low, high = np.searchsorted(index, (start, start + len(block)))
         rows[low:high] = block[index[low:high] - start]
         gaps = np.isnan(block)
@@ -112,14 +126,17 @@ def survey(source: RowSource) -> Survey:
                 first_bare = start + int(bare[0]) if n_bare == 0 else first_bare
                 n_bare += len(bare)
     shape, coding = getattr(source, "image_shape", None), getattr(source, "coding", None)
-    return Survey(
-        LearningRows(ArrayRows(rows, shape, coding), index), n_missing, (n_bare, first_bare)
-    )
+    parts = group.each(lambda: (n_missing, n_bare, first_bare))
+    learned = LearningRows(ArrayRows(group.joined(rows), shape, coding), whole)
+    first = next((first for _, _, first in parts if first >= 0), -1)
+    n_missing = np.sum([part[0] for part in parts], axis=0)
+    return Survey(learned, n_missing, (sum(part[1] for part in parts), first))
 
 
-def numbered(blocks_of_rows: Iterator[np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
+def numbered(
+    blocks_of_rows: Iterator[np.ndarray], start: int = 0
+) -> Iterator[tuple[int, np.ndarray]]:
     """Blocks with the number of their first row."""
-    start = 0
     for block in blocks_of_rows:
         yield start, block
         start += len(block)

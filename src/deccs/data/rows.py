@@ -8,6 +8,7 @@ import torch
 from deccs.data.augment import draw_small_motion, move
 from deccs.data.scaling import Scaler
 from deccs.data.source import ArrayRows, RowSource, each_block
+from deccs.group import ALONE, Group
 
 
 class Rows:
@@ -15,7 +16,8 @@ class Rows:
 
     An array in memory is scaled once. Any other source is read batch by batch, so that data larger
     than memory can be clustered. Rows that are images have an ``image_shape`` (height, width), and
-    ``rows.moved(index, generator)`` gives them as training should see them.
+    ``rows.moved(index, generator)`` gives them as training should see them. ``group`` are the processes
+    that have the same rows, and can share the work on them.
     """
 
     def __init__(
@@ -24,8 +26,10 @@ class Rows:
         scaler: Scaler,
         device: str | torch.device = "cpu",
         image_shape: tuple[int, int] | None = None,
+        group: Group = ALONE,
     ) -> None:
         self.source, self.scaler, self.device = source, scaler, torch.device(device)
+        self.group = group
         self.n_rows = source.shape[0]
         # Networks may see more than they reconstruct: which values of a row are missing.
         self.n_features, self.n_inputs = widths_of(scaler, source.shape[1])
@@ -40,6 +44,11 @@ class Rows:
 
     def __len__(self) -> int:
         return self.n_rows
+
+    @property
+    def facts(self) -> tuple[Scaler, str, tuple[int, int] | None]:
+        """What another process needs to see the same rows in the same way."""
+        return self.scaler, str(self.device), self.image_shape
 
     def scaled(self, index: slice | np.ndarray) -> np.ndarray:
         """Scaled rows in double precision: (n, n_features)."""

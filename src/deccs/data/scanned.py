@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from io import BytesIO
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,6 +19,7 @@ from deccs.data.learning_rows import (
     rows_to_learn_from,
 )
 from deccs.data.source import ArrayRows
+from deccs.group import Group
 
 if TYPE_CHECKING:
     import polars as pl
@@ -154,6 +157,41 @@ class SurveyedFrame:
         return Survey(learned, np.maximum(missing, gaps), (bare, first))
 
 
+def survey_by_group(frame: pl.LazyFrame, n_rows: int, group: Group) -> SurveyedFrame:
+    """``survey_frame`` by several processes, each of which reads its own rows."""
+    if group.size == 1:
+        return survey_frame(frame, n_rows)
+    return joined(survey_part(frame, n_rows, group.own(n_rows)), group)
+
+
+def survey_part(frame: pl.LazyFrame, n_rows: int, part: slice) -> SurveyedFrame:
+    """What one process sees of its rows of a frame: their sample has the numbers that it has in the whole frame."""
+    whole = rows_to_learn_from(n_rows, most_rows(len(frame.collect_schema())))
+    index = whole[slice(*np.searchsorted(whole, (part.start, part.stop)))]
+    rows = frame.slice(part.start, part.stop - part.start)
+    seen = survey_frame(rows, part.stop - part.start, index - part.start)
+    return replace(seen, index=index)
+
+
+def joined(part: SurveyedFrame, group: Group) -> SurveyedFrame:
+    """What all processes have seen of a frame, each of its own rows."""
+    import polars as pl
+
+    out = BytesIO()
+    part.sample.write_ipc(out)
+    sizes = group.each(lambda: (len(out.getvalue()), part.n_missing, part.n_rows))
+    content = group.joined(np.frombuffer(out.getvalue(), np.uint8)).tobytes()
+    stops = np.cumsum([0, *(size for size, _, _ in sizes)])
+    samples = [
+        pl.read_ipc(content[start:stop]) for start, stop in pairwise(stops.tolist())
+    ]
+    n_missing = {
+        name: sum(missing[name] for _, missing, _ in sizes) for name in part.n_missing
+    }
+    n_rows = sum(n_part for _, _, n_part in sizes)
+    return SurveyedFrame.of_sample(pl.concat(samples), n_missing, n_rows)
+
+
 def survey_frame(
     frame: pl.LazyFrame, n_rows: int, index: np.ndarray | None = None
 ) -> SurveyedFrame:
@@ -172,4 +210,5 @@ def survey_frame(
         for name, count in batch.null_count().row(0, named=True).items():
             n_missing[name] += count
         start += batch.height
-    return SurveyedFrame(pl.concat(parts), index, n_missing, start)
+    sample = pl.concat(parts) if parts else frame.limit(0).collect()  # a process may have no rows
+    return SurveyedFrame(sample, index, n_missing, start)

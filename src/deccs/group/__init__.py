@@ -1,4 +1,5 @@
 """Several processes that fit one model together, on one machine or on many."""
 
-from deccs.group.group import ALONE, Group, GroupError
-from deccs.group.joining import current_group, distributed
+from deccs.group.group import ALONE, Group, check_same
+from deccs.group.joining import current_group, distributed, is_launched
+from deccs.group.watch import GroupError

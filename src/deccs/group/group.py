@@ -7,7 +7,7 @@ different ways. What costs time is shared: reading, pretraining, members, starts
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -83,6 +83,22 @@ def share(n: int, rank: int, size: int) -> slice:
     [slice(0, 1, None), slice(1, 3, None), slice(3, 5, None)]
     """
     return slice(n * rank // size, n * (rank + 1) // size)
+
+
+def check_same(group: Group, facts: Mapping[str, str]) -> None:
+    """Raise a GroupError where processes were asked for different fits: they would wait for each other for ever."""
+    everybody = group.each(lambda: dict(facts))
+    for rank, others in enumerate(everybody):
+        differing = [
+            f"{name} ({others.get(name)} there, {everybody[0].get(name)} in process 0)"
+            for name in {**everybody[0], **others}
+            if others.get(name) != everybody[0].get(name)
+        ]
+        if differing:
+            raise GroupError(
+                f"Process {rank} fits something else than process 0; what differs: {', '.join(differing)}. Give all "
+                "processes the same parameters and the same data, of which each takes its part."
+            )
 
 
 @dataclass(frozen=True)

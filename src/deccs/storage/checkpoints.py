@@ -57,10 +57,22 @@ class FitFacts:
     from_version_1: Callable[[Mapping[str, str]], dict[str, str]] = (
         dict  # older facts, in today's names
     )
+    n_processes: int = 1  # with another number a resumed fit has other bits
+
+
+@dataclass
+class Owner:
+    """The fit that a checkpoint is used by."""
+
+    fit: str = ""  # a digest of its facts; empty before they are known
+    has_version_1: bool = False  # its first states were written before states said whose they are
+    resumes: bool = False  # it goes on with the states of an earlier one
 
 
 class Checkpoint:
     """``save`` and ``restore`` states by name and place. This one keeps nothing."""
+
+    owner = Owner()
 
     def at(self, *place: object) -> Checkpoint:
         """The part of the checkpoint below a place."""
@@ -69,8 +81,14 @@ class Checkpoint:
     def save(self, name: str, state: Mapping[str, Any]) -> None:
         """Keep a state in place of the last one of this name."""
 
-    def save_at_times(self, name: str, state: Any) -> None:
+    def is_due(self) -> bool:
+        """Whether the last state was saved so long ago that another one is worth its time."""
+        return False
+
+    def save_at_times(self, name: str, state: Callable[[], Mapping[str, Any]]) -> None:
         """``save(name, state())``, unless the last time was a moment ago."""
+        if self.is_due():
+            self.save(name, state())
 
     def load(self, name: str) -> dict[str, Any] | None:
         """The last state saved under this name, None if there is none."""
@@ -97,15 +115,6 @@ class Checkpoint:
 
 
 NO_CHECKPOINT = Checkpoint()
-
-
-@dataclass
-class Owner:
-    """The fit that a checkpoint is used by."""
-
-    fit: str = ""  # a digest of its facts; empty before they are known
-    has_version_1: bool = False  # its first states were written before states said whose they are
-    resumes: bool = False  # it goes on with the states of an earlier one
 
 
 class FolderCheckpoint(Checkpoint):
@@ -136,9 +145,8 @@ class FolderCheckpoint(Checkpoint):
         now = time.monotonic()
         self.next_save = now + max(LEAST_PAUSE, PAUSE_PER_COST * (now - began))
 
-    def save_at_times(self, name: str, state: Any) -> None:
-        if time.monotonic() >= self.next_save:
-            self.save(name, state())
+    def is_due(self) -> bool:
+        return time.monotonic() >= self.next_save
 
     def load(self, name: str) -> dict[str, Any] | None:
         return self._read(name)[1] if os.path.lexists(self._path(name)) else None
@@ -166,9 +174,11 @@ class FolderCheckpoint(Checkpoint):
             facts = before[0] if "method" in before[0] else fit.from_version_1(before[0])
             self._check_same({**facts, "seed": before[1]}, now)
             self.owner.has_version_1 = self._read("fit")[0] == 1
+            self._warn_of_other_processes(before[2], fit.n_processes)
         self.owner.fit, self.owner.resumes = digest(now), before is not None
         if not before:
-            self.save("fit", {"facts": {**fit.facts, **versions()}, "seed": seed})
+            state = {"facts": {**fit.facts, **versions()}, "seed": seed}
+            self.save("fit", {**state, "processes": fit.n_processes})
         return seed
 
     def in_use(self) -> AbstractContextManager[object]:
@@ -201,6 +211,15 @@ class FolderCheckpoint(Checkpoint):
         if self.folder.is_dir():
             with self.in_use():
                 self.remove()
+
+    def _warn_of_other_processes(self, before: int, now: int) -> None:
+        if before != now:
+            warnings.warn(
+                f"{self.folder} holds the checkpoint of a fit by {before} process(es), and {now} go on with it: the "
+                "result will differ in the last digits from that of an uninterrupted fit.",
+                CheckpointWarning,
+                stacklevel=4,
+            )
 
     def _check_same(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         differing = [
@@ -255,12 +274,12 @@ class FolderCheckpoint(Checkpoint):
         return self.folder / f"{self.place}{name}.state.zip"
 
 
-def checked_facts(state: dict[str, Any]) -> tuple[dict[str, str], int]:
-    """The facts and the seed of a fit, as :meth:`FolderCheckpoint.claim` has saved them."""
-    facts, seed = state["facts"], state["seed"]
-    if not isinstance(facts, dict) or type(seed) is not int:
+def checked_facts(state: dict[str, Any]) -> tuple[dict[str, str], int, int]:
+    """Facts, seed and number of processes of a fit, as :meth:`FolderCheckpoint.claim` has saved them."""
+    facts, seed, n_processes = state["facts"], state["seed"], state.get("processes", 1)
+    if not isinstance(facts, dict) or type(seed) is not int or type(n_processes) is not int:
         raise ModelFileError("It does not say what was fitted.")
-    return facts, seed
+    return facts, seed, n_processes
 
 
 def digest(facts: Mapping[str, Any]) -> str:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from torch import nn
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from deccs.events import NOBODY, Listeners, Progress
+from deccs.group import ALONE, Group
 from deccs.network.autoencoder import TrainingError
 from deccs.network.device import precision_for
 from deccs.storage import NO_CHECKPOINT, Checkpoint
@@ -30,12 +32,7 @@ MOVED_BY_SCHEDULES = {"lr", "betas", "momentum"}
 MOVED_IN_SCHEDULES = {"_last_lr", "best", "_get_lr_called_within_step", "_is_initial"}
 STEPS_OF_SCHEDULES = {"last_epoch", "_step_count", "num_bad_epochs", "cooldown_counter"}
 MOST_RESCUES = 10  # times a training may go back before it ends with the last good state
-
-Sync = Callable[[Iterable[torch.Tensor]], None]
-
-
-def alone(parameters: Iterable[torch.Tensor]) -> None:
-    """Gradients of a single process need no synchronization."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -68,6 +65,10 @@ class Learner:
     keeps_best = False  # the state of the lowest held-out error, instead of the last
     limit = math.inf  # a held-out error that is not below this means that the training is lost
     device = torch.device("cpu")
+    # Several processes that train it, each on its own rows, and the steps between two averages of what they
+    # have learned; with 1 gradients are averaged in every step.
+    group: Group = ALONE
+    average_every = 1
 
     def start(self, rate: float) -> list[torch.optim.Optimizer]:
         """New optimizers; also called when the training goes on at a lower rate."""
@@ -171,6 +172,20 @@ def is_finite(state: Any) -> bool:
     return not isinstance(state, torch.Tensor) or bool(state.isfinite().all())
 
 
+def tensors_in(state: Any) -> Iterator[torch.Tensor]:
+    """All tensors in a state, in the order in which they were put there."""
+    if isinstance(state, torch.Tensor):
+        yield state
+    elif isinstance(state, Mapping):
+        for value in state.values():
+            yield from tensors_in(value)
+
+
+def gradients_of(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
+    for group in optimizer.param_groups:
+        yield from (tensor.grad for tensor in group["params"] if tensor.grad is not None)
+
+
 def form_of(value: Any) -> str:
     """The type of a value, and the shape if it has one, in words."""
     if isinstance(value, torch.Tensor | np.ndarray):
@@ -233,28 +248,44 @@ def train(
     patience: int | None = None,
     listeners: Listeners = NOBODY,
     checkpoint: Checkpoint = NO_CHECKPOINT,
-    sync: Sync = alone,
 ) -> Trained:
     """Train for ``n_steps``, or until a check says stop or ``patience`` checks found nothing better.
 
-    From a ``checkpoint`` it goes on after the last state that was saved, with the same bits.
+    From a ``checkpoint`` it goes on after the last state that was saved, with the same bits. In a group of
+    processes that of the first one counts, and so do its listeners.
     """
-    run = Run(learner, n_steps, rate)
-    finished = checkpoint.restore("trained", run.load_trained)
+    run, group = Run(learner, n_steps, rate), learner.group
+    finished = restored(group, checkpoint, "trained", run.load_trained)
     if finished:
         return finished
-    checkpoint.restore("training", run.load_state)
+    restored(group, checkpoint, "training", run.load_state)
     while run.step < n_steps:
-        run.one_step(sync)
+        run.one_step()
         if run.step % check_every == 0 or run.step == n_steps:
             stop = run.one_check(patience, listeners)
-            if stop or listeners.stopped:
+            if group.once(lambda stop=stop: stop or listeners.stopped):
                 break
-            checkpoint.save_at_times("training", run.state_dict)
+            if group.once(checkpoint.is_due):
+                checkpoint.save("training", run.state_dict())
     trained = run.finish()
-    state = {"learned": learner.learned_state(), "torch": torch.get_rng_state()}
-    checkpoint.save("trained", {**state, **vars(trained)})
+    state = {"learned": learner.learned_state(), **run.others_random_state()}
+    checkpoint.save("trained", {**state, "torch": torch.get_rng_state(), **vars(trained)})
     return trained
+
+
+def restored(
+    group: Group, checkpoint: Checkpoint, name: str, use: Callable[[dict[str, Any]], T]
+) -> T | None:
+    """``checkpoint.restore`` of the first process; the other ones use the state that it could use."""
+    if group.size == 1:
+        return checkpoint.restore(name, use)
+    good: list[tuple[dict[str, Any], T]] = []
+    if group.is_first:
+        checkpoint.restore(name, lambda state: good.append((state, use(state))))
+    state = group.once(lambda: good[0][0] if good else None)
+    if state is None:
+        return None
+    return good[0][1] if group.is_first else use(state)
 
 
 class Run:
@@ -262,6 +293,7 @@ class Run:
 
     def __init__(self, learner: Learner, n_steps: int, rate: float) -> None:
         self.learner, self.n_steps, self.rate = learner, n_steps, rate
+        self.group = learner.group
         self.step = 0
         self.n_rescues = 0
         self.best, self.age = math.inf, 0  # the lowest held-out error, and checks since
@@ -274,18 +306,21 @@ class Run:
         self._start_sums()
         self._keep()
 
-    def one_step(self, sync: Sync) -> None:
+    def one_step(self) -> None:
         learner = self.learner
         self.step += 1
         learner.before_step(self.step)
         loss = learner.gradients(self.step)
         for optimizer in learner.optimizers:
-            sync(tensor for group in optimizer.param_groups for tensor in group["params"])
+            if learner.average_every == 1:
+                self.group.average(gradients_of(optimizer))
             optimizer.step()
         for schedule in self.schedules:
             if not isinstance(schedule, ReduceLROnPlateau):
                 schedule.step()
         learner.after_step(self.step)
+        if learner.average_every > 1 and self.step % learner.average_every == 0:
+            self.group.average(tensors_in(learner.learned_state()))
         if loss is not None:
             if self.sums is None or self.sums.shape != loss.shape:  # the first, or after a resume
                 self.sums = loss.clone()
@@ -295,7 +330,9 @@ class Run:
 
     def one_check(self, patience: int | None, listeners: Listeners) -> bool:
         """Keep the state or go back to the kept one; whether the training should end."""
-        check = self._look()
+        self._agree()
+        seen = self._look()
+        check = self.group.once(lambda: seen)
         self._tell(check, listeners)
         judged = self.learner.keeps_best
         if check.lost or (judged and not check.held_out < self.learner.limit):
@@ -309,6 +346,12 @@ class Run:
             if isinstance(schedule, ReduceLROnPlateau):
                 schedule.step(check.held_out)
         return check.stop or (patience is not None and self.age >= patience)
+
+    def _agree(self) -> None:
+        """Let all processes go on from the same state: what they have learned, and their optimizers remember."""
+        learned = tensors_in(self.learner.learned_state())
+        remembered = (tensors_in(optimizer.state_dict()["state"]) for optimizer in self.learner.optimizers)
+        self.group.average([*learned, *chain.from_iterable(remembered)])
 
     def _look(self) -> Check:
         """The learner's check; lost where a loss, or what was learned, is not finite."""
@@ -339,15 +382,18 @@ class Run:
         losses = self.last_losses if self.sums is None else self.sums / self.n_summed
         if losses is None:  # none are computed
             losses = torch.full((1,), math.nan)
+        self.group.average([losses])
         return Trained(self.step, losses, self.n_rescues)
 
     def state_dict(self) -> dict[str, Any]:
+        return {**self._own_state(), **self.others_random_state()}
+
+    def _own_state(self) -> dict[str, Any]:
         learner = self.learner
         return {
             "step": self.step,
             "learned": learner.learned_state(),
-            "random": {name: state_of(getattr(learner, name)) for name in learner.random},
-            "torch": torch.get_rng_state(),  # dropout and the like
+            **self._random_state(),  # batches; dropout and the like
             "optimizers": [optimizer.state_dict() for optimizer in learner.optimizers],
             "schedules": [schedule.state_dict() for schedule in self.schedules],
             "kept": self.kept,
@@ -358,6 +404,21 @@ class Run:
             "n_summed": self.n_summed,
             "told": self.told,
         }
+
+    def others_random_state(self) -> dict[str, Any]:
+        """Where the other processes are in their batches: what is different in each of them."""
+        if self.group.size == 1:
+            return {}
+        return {"others": self.group.each(self._random_state)[1:]}
+
+    def _random_state(self) -> dict[str, Any]:
+        random = {name: state_of(getattr(self.learner, name)) for name in self.learner.random}
+        return {"random": random, "torch": torch.get_rng_state()}
+
+    def _random_state_in(self, state: dict[str, Any]) -> dict[str, Any] | None:
+        """That of this process in a state; None if it was saved by another number of processes."""
+        by_rank = [state, *state.get("others", [])]
+        return by_rank[self.group.rank] if len(by_rank) == self.group.size else None
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         learner = self.learner
@@ -370,15 +431,17 @@ class Run:
         for schedule, saved in zip(self.schedules, state["schedules"], strict=True):
             check_schedule(schedule, saved, self.step, is_first=not self.n_rescues)
             schedule.load_state_dict(saved)
-        for name in learner.random:
-            put_back(learner, name, state["random"][name])
-        torch.set_rng_state(state["torch"])
+        random = self._random_state_in(state)
+        if random is not None:
+            for name in learner.random:
+                put_back(learner, name, random["random"][name])
+            torch.set_rng_state(random["torch"])
         self.kept, self.best, self.age = state["kept"], state["best"], state["age"]
         self.sums, self.n_summed, self.told = state["sums"], state["n_summed"], tuple(state["told"])
 
     def load_state(self, state: dict[str, Any]) -> None:
         """``load_state_dict`` of a file's state: it is checked, and after an error all is as before."""
-        before = copy.deepcopy(self.state_dict())
+        before = copy.deepcopy(self._own_state())
         try:
             self._check(state, before)
             self.load_state_dict(state)
@@ -397,8 +460,10 @@ class Run:
         self.learner.check_learned(state["learned"])
         check_alike(torch.get_rng_state(), state["torch"], "torch")
         before = copy.deepcopy(self.learner.learned_state())
+        random = self._random_state_in(state)
         try:
-            torch.set_rng_state(state["torch"])
+            if random is not None:
+                torch.set_rng_state(random["torch"])
             self.learner.load_learned(state["learned"])
         except Exception:
             self.learner.load_learned(before)
@@ -409,7 +474,7 @@ class Run:
         """Raise a ValueError if a state of a file is not one of this training."""
         for part in ("learned", "kept"):
             self.learner.check_learned(state[part])
-        own = ("learned", "kept", "optimizers", "schedules", "sums")
+        own = ("learned", "kept", "optimizers", "schedules", "sums", "others")
         check_alike(
             {name: value for name, value in now.items() if name not in own},
             {name: value for name, value in state.items() if name not in own},

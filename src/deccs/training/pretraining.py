@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -16,6 +17,7 @@ from deccs.data.rows import Rows
 from deccs.data.sampling import Index
 from deccs.data.source import blocks, rows_at_once
 from deccs.events import NOBODY, Listeners
+from deccs.group import ALONE, Group
 from deccs.network.autoencoder import Autoencoder
 from deccs.network.by_hand import FeedForward
 from deccs.network.device import threads_for
@@ -28,6 +30,11 @@ from deccs.training.batches import Batches, hold_out
 from deccs.training.engine import Check, Learner, check_alike, is_finite, train
 
 MOST_BETWEEN_CHECKS = 500  # steps; a pass over small data is shorter
+LEAST_SHARE = 1_000  # rows of a process; with fewer the first one trains alone
+LEAST_BATCH = 32  # rows of a process in a step
+# Weights are averaged when each process has seen so many rows: sending them takes about a tenth of the time then, at
+# a gigabit a second and for networks of any size, since both the work and the message grow with the weights.
+ROWS_BETWEEN_AVERAGES = 2_048
 
 
 def pretrain(
@@ -43,11 +50,26 @@ def pretrain(
     From a ``checkpoint`` it goes on where it was, or has nothing left to do.
     """
     if not checkpoint.restore("pretrained", partial(load_weights, autoencoder)):
-        pretrain_in_stages(autoencoder, rows, settings, root, listeners, checkpoint)
+        group = rows.group if is_worth_sharing(rows) else ALONE
+        group.ask(help_to_pretrain, autoencoder, rows.facts, settings, root)
+        pretrain_in_stages(autoencoder, rows, settings, root, listeners, checkpoint, group)
         checkpoint.save("pretrained", {"weights": autoencoder.state_dict()})
     autoencoder.pretrained = True
     autoencoder.eval()
     return autoencoder
+
+
+def is_worth_sharing(rows: Rows) -> bool:
+    """Whether every process has enough rows to learn from by itself between two averages."""
+    return len(rows) >= LEAST_SHARE * rows.group.size
+
+
+def help_to_pretrain(
+    group: Group, fit: Any, autoencoder: Autoencoder, facts: Any, settings: Pretraining, root: int
+) -> None:
+    """The part of a helping process; the first one has the listeners and the checkpoint."""
+    rows = fit.rows_of(facts)
+    pretrain_in_stages(autoencoder, rows, settings, root, NOBODY, NO_CHECKPOINT, group)
 
 
 def load_weights(autoencoder: Autoencoder, state: dict[str, Any]) -> bool:
@@ -66,6 +88,7 @@ def pretrain_in_stages(
     root: int,
     listeners: Listeners,
     checkpoint: Checkpoint,
+    group: Group = ALONE,
 ) -> None:
     """Layer by layer, if that is wanted, then the whole network."""
     train_on, held_out = hold_out(len(rows), settings.held_out, generator_for(root, "held out"))
@@ -76,26 +99,29 @@ def pretrain_in_stages(
             stages.append((f"layer {depth}", part, layerwise))
     stages.append(("whole network", autoencoder, settings))
     networks = {stage: network for stage, network, _ in stages}
-    old = checkpoint.restore("epoch", partial(checked_epoch, networks))
+    old = None
+    if group.size == 1:  # the states of today are restored by all processes
+        old = checkpoint.restore("epoch", partial(checked_epoch, networks))
     if old:
         while stages[0][0] != old["stage"]:  # the stages before are in the weights of this one
             del stages[0]
-    with torch_seeded(root, "pretraining"), threads_for(autoencoder, settings.batch_size):
+    place_of_seed = ("pretraining",) if group.is_first else ("pretraining", "process", group.rank)
+    with torch_seeded(root, *place_of_seed), threads_for(autoencoder, settings.batch_size):
         for stage, network, stage_settings in stages:
             with as_one_vector(network) as parameters:
                 learner = Reconstruction(
-                    network, parameters, rows, train_on, held_out, stage_settings, root, stage
+                    network, parameters, rows, train_on, held_out, stage_settings, root, stage, group
                 )
                 place = checkpoint.at(stage.replace(" ", "-"))
                 if old:
                     if not place.restore("training", bool):  # not resumed before
-                        place.save("training", state_after_epoch(old, learner.batches.per_pass))
+                        place.save("training", state_after_epoch(old, learner.per_pass))
                     old = None
                 train(
                     learner,
                     learner.n_steps,
                     rate=settings.learning_rate,
-                    check_every=min(learner.batches.per_pass, MOST_BETWEEN_CHECKS),
+                    check_every=min(learner.per_pass, MOST_BETWEEN_CHECKS),
                     # One-cycle gains most at its end, when the rate has come down: it is not cut short.
                     patience=settings.patience if settings.schedule == "plateau" else None,
                     listeners=listeners,
@@ -120,6 +146,7 @@ class Reconstruction(Learner):
         settings: Pretraining,
         root: int,
         stage: str,
+        group: Group = ALONE,
     ) -> None:
         self.network, self.parameters, self.rows, self.held_out = (
             network,
@@ -129,22 +156,24 @@ class Reconstruction(Learner):
         )
         self.settings, self.device, self.error = settings, rows.device, error_for(rows)
         self.stage = "pretraining" if stage == "whole network" else f"pretraining, {stage}"
-        self.batches = Batches(train_on, settings.batch_size, generator_for(root, stage), rest=True)
+        self.group, size = group, settings.batch_size
+        alone = Batches(train_on, size, generator_for(root, stage), rest=True)
+        self.n_steps = steps_of(settings, len(rows), alone.per_pass)
+        self.batches, self.per_pass = alone, alone.per_pass
+        if group.size > 1:
+            share = share_of_batch(size, group.size)
+            own = generator_for(root, stage, "process", group.rank)
+            self.batches = Batches(train_on[group.rank :: group.size], share, own, rest=True)
+            # The same in all processes, even if one of them has a row more than the others.
+            self.n_steps = math.ceil(self.n_steps * size / (group.size * share))
+            self.per_pass = math.ceil(self.per_pass * size / (group.size * share))
+            self.average_every = max(1, ROWS_BETWEEN_AVERAGES // share)
         self.noise = (
             default_noise(rows.n_features)
             if settings.input_noise == "auto"
             else float(settings.input_noise)
         )
         network.train()
-
-    @property
-    def n_steps(self) -> int:
-        settings, per_pass = self.settings, self.batches.per_pass
-        if settings.n_epochs is not None:
-            return int(settings.n_epochs) * per_pass
-        if settings.n_steps == "auto":
-            return default_pretraining_steps(len(self.rows), settings.batch_size, per_pass)
-        return int(settings.n_steps)
 
     def start(self, rate: float) -> list[torch.optim.Optimizer]:
         decay = self.settings.weight_decay
@@ -179,6 +208,24 @@ class Reconstruction(Learner):
         error = reconstruction_error(self.network, self.rows, self.held_out)
         self.network.train()
         return Check(held_out=error)
+
+
+def steps_of(settings: Pretraining, n_rows: int, per_pass: int) -> int:
+    """How many steps one process would take."""
+    if settings.n_epochs is not None:
+        return int(settings.n_epochs) * per_pass
+    if settings.n_steps == "auto":
+        return default_pretraining_steps(n_rows, settings.batch_size, per_pass)
+    return int(settings.n_steps)
+
+
+def share_of_batch(batch_size: int, n_processes: int) -> int:
+    """The rows of a process in each step: its share of a batch, but enough for its products to be worth it.
+
+    >>> share_of_batch(128, 2), share_of_batch(128, 64), share_of_batch(16, 2)
+    (64, 32, 16)
+    """
+    return max(math.ceil(batch_size / n_processes), min(batch_size, LEAST_BATCH))
 
 
 def checked_epoch(networks: Mapping[str, Autoencoder], state: dict[str, Any]) -> dict[str, Any]:
