@@ -41,7 +41,8 @@ batch_size = 32
 """
 UNFINISHED = [run_folder.CHECKPOINT, run_folder.ROUNDS]
 OTHER_LABELS = {"labels.parquet", "labels.xlsx"}
-EVERYTHING = sorted({*run_folder.RESULTS, run_folder.ROUNDS} - OTHER_LABELS)
+OF_LARGE_TABLES = {run_folder.LABELS_PARTS, run_folder.EMBEDDING_PARTS}
+EVERYTHING = sorted({*run_folder.RESULTS, run_folder.ROUNDS} - OTHER_LABELS - OF_LARGE_TABLES)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from deccs.data import scanned
 from deccs.data.coding import (
     DAY,
     LONGEST_LEVEL,
@@ -17,6 +18,7 @@ from deccs.data.coding import (
     levels_of,
 )
 from deccs.data.kinds import KindError
+from deccs.data.scanned import ScannedRows
 from deccs.data.tabulate import coded_rows, tabulated
 from tests.helpers.frames import mixed
 
@@ -249,12 +251,13 @@ def test_3_and_3_0_are_one_level():
         assert_array_equal(coding(pl.DataFrame({"x": values, "y": [0.5, 1]}))[:, 0], [0, 1])
 
 
-def test_rows_coded_in_batches_equal_those_coded_at_once():
+def test_rows_coded_in_batches_equal_those_coded_at_once(monkeypatch):
     frame = mixed(n=5_000)
     whole = tabulated(frame)
-    large = tabulated(frame.lazy(), is_large=True)
-    assert large.coding == whole.coding
-    assert_array_equal(large.rows().X, whole.rows().X)
+    monkeypatch.setattr(scanned, "AT_ONCE", 1_000)
+    batches = list(ScannedRows(frame.lazy(), whole.coding, 5_000).stream(size=64))
+    assert {len(batch) for batch in batches} == {64, 5_000 % 64}
+    assert_array_equal(np.concatenate(batches), whole.rows().X)
 
 
 def test_whole_numbers_are_known_beside_gaps():

@@ -1,6 +1,7 @@
 """What users hand in, as one source of rows."""
 
 import sqlite3
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -190,7 +191,6 @@ class Endless:
 @pytest.mark.parametrize(
     "given",
     [
-        "data.csv",
         b"data.csv",
         {"x": [1, 2], "y": [3, 4]},
         {1, 2, 3},
@@ -207,10 +207,21 @@ def test_what_is_no_table_is_named_at_once(given):
         as_source(BaseEstimator(), given, reset=True)
 
 
+@pytest.mark.parametrize("kind", [str, Path])
+def test_text_and_paths_name_files(kind, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"There is no file .*data\.csv\. Give a file that ends in"
+    ):
+        as_source(BaseEstimator(), kind(tmp_path / "data.csv"), reset=True)
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n3,5\n4,1\n")
+    source = as_source(BaseEstimator(), kind(tmp_path / "data.csv"), reset=True)
+    assert source.read(slice(0, 3)).tolist() == [[1, 2], [3, 5], [4, 1]]
+
+
 def test_open_files_and_cursors_are_not_read(tmp_path):
     with (
         (tmp_path / "x.csv").open("w") as file,
-        pytest.raises(ValueError, match="Read the file first"),
+        pytest.raises(ValueError, match="got a TextIOWrapper. Give the path of the file"),
     ):
         as_source(BaseEstimator(), file, reset=True)
     with (

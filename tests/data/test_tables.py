@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from deccs.data.source import MemmapRows, ParquetRows
+from deccs.data.scanned import ScannedRows
+from deccs.data.source import ParquetRows
 from deccs.data.tables import RawTable, TableError, delimited, read_like, read_table, reader
 from deccs.data.tables.readers import READERS
 
@@ -421,7 +422,7 @@ def test_a_file_that_stays_on_the_disk_has_the_same_rows(file, tmp_path, monkeyp
     small = read_table(path, id_column="key")
     monkeypatch.setattr(delimited, "LARGE", 1_000)
     large = read_table(path, id_column="key")
-    assert large.is_large and isinstance(large.rows, MemmapRows) and not small.is_large
+    assert large.is_large and isinstance(large.rows, ScannedRows) and not small.is_large
     np.testing.assert_array_equal(cells(large), cells(small))
     assert large.coding == small.coding and list(large.ids) == list(small.ids)
     np.testing.assert_array_equal(cells(like(path, large)), cells(small))

@@ -1,4 +1,4 @@
-"""From a frame to coded rows: what is left out is told, any name is a name, large frames stay on disk."""
+"""From a frame to coded rows: what is left out is told, and any name is a name."""
 
 import warnings
 
@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
-from deccs.data.source import ArrayRows, MemmapRows
 from deccs.data.tabulate import TableWarning, coded_rows, tabulated
 
 FRAME = pl.DataFrame(
@@ -56,17 +55,13 @@ def test_any_name_is_a_name(name, kind):
     assert_array_equal(rows.X, tabulated(plain, {"x": kind}).rows().X)
 
 
-def test_a_large_frame_is_coded_to_a_file_of_the_same_rows():
-    small, large = tabulated(FRAME), tabulated(FRAME.lazy(), is_large=True)
-    assert type(small.rows()) is ArrayRows and type(large.rows()) is MemmapRows
-    assert isinstance(large.rows().X, np.memmap)
-    assert_array_equal(large.rows().read(slice(0, 20)), small.rows().read(slice(0, 20)))
-    nothing = coded_rows(FRAME[:0].lazy(), small.coding, is_large=True)
-    assert nothing.shape == (0, 2)
+def test_a_lazy_frame_has_the_same_rows_and_may_have_none():
+    table, lazy = tabulated(FRAME), tabulated(FRAME.lazy())
+    assert_array_equal(lazy.rows().X, table.rows().X)
+    assert coded_rows(FRAME[:0].lazy(), table.coding).shape == (0, 2)
 
 
 def test_complete_numbers_are_plain():
     assert tabulated(FRAME.select("size")).is_plain
     assert not tabulated(FRAME.select("size", "city")).is_plain
     assert not tabulated(pl.DataFrame({"x": [0.5, None, 2]})).is_plain
-    assert not tabulated(FRAME.select("size").lazy(), is_large=True).is_plain
