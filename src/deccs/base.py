@@ -198,7 +198,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
             check_same(group, {"method": type(self).__name__, **facts})
         with self._fitting(source, rows, group) as fit:
             fit.listeners.tell("on_fit_start", self)
-            vars(self).update(group.lead(lambda: self._learned(fit), fit))
+            vars(self).update(group.lead(lambda: self._learn_all(fit), fit))
             if fit.is_of_sample:
                 self.labels_ = self._labeled_in_parts(fit)
             if group.is_first:
@@ -209,7 +209,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
                 fit.checkpoint.remove()
         return self
 
-    def _learned(self, fit: Fit) -> dict[str, Any]:
+    def _learn_all(self, fit: Fit) -> dict[str, Any]:
         """Learn all but the labels of rows outside a sample; what the other processes must know of it."""
         self._count_clusters(fit)
         self._learn(fit)

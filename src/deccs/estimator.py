@@ -303,7 +303,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             rounds,
             fit.root,
             look=look,
-            jobs=Jobs(self.n_jobs, self.member_timeout),
+            jobs=Jobs(self.n_jobs, self.member_timeout, fit.group),
             listeners=fit.listeners,
             checkpoint=fit.checkpoint,
         )
@@ -358,7 +358,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         seed = seed_for(fit.root, "manifold")
         views = views_of(scaled, components, sample, n_clusters, seed)
         fit.listeners.tell("on_progress", Progress("views", 1, n_steps))
-        jobs = Jobs(self.n_jobs, self.member_timeout)
+        jobs = Jobs(self.n_jobs, self.member_timeout, fit.group)
         partitions = cluster_views(ensemble.on_views, views, fit.root, jobs=jobs)
         panel = partitions.labels
         fit.listeners.tell("on_progress", Progress("views", n_steps, n_steps))

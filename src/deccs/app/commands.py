@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import typer
 from rich.console import Group
 from rich.table import Table as Grid
 
@@ -22,6 +23,7 @@ from deccs.app.comparison import compare_runs
 from deccs.app.labels_file import LabelsFormat, LabelsWriter
 from deccs.app.methods import estimator_for, methods
 from deccs.app.output import (
+    BAD_INPUT,
     INTERRUPTED,
     UNEXPECTED,
     Output,
@@ -56,6 +58,7 @@ from deccs.datasets.sources import SOURCES
 from deccs.datasets.store import cache_folder, file_at_hand
 from deccs.display import Display
 from deccs.environment import processor_name, versions
+from deccs.group import ALONE, Group, GroupError, distributed, is_launched
 from deccs.json_values import finite
 from deccs.members import default
 from deccs.network.device import pick_device
@@ -67,12 +70,78 @@ EXTRAS = ("fastexcel", "connectorx", "h5py", "pyarrow", "PIL", "matplotlib", "py
 
 
 def fit(request: FitRequest, output: Output) -> None:
+    with launched_processes(output) as group:
+        (lead_fit if group.is_first else help_fit)(request, output, group)
+
+
+@contextmanager
+def launched_processes(output: Output) -> Iterator[Group]:
+    """The processes that torchrun or another launcher has started; this one alone without a launcher."""
+    if not is_launched():
+        yield ALONE
+        return
+    with distributed() as group:
+        if group.is_first:
+            output.note(f"{group.size} processes on {listed(group.hosts)}.")
+        try:
+            yield group
+        except Exception as error:
+            if group.is_first or not group.all_know(error):
+                raise
+            raise typer.Exit(BAD_INPUT) from error  # the first process tells the user
+
+
+def lead_fit(request: FitRequest, output: Output, group: Group) -> None:
+    """The fit, as the first process does it, or the only one."""
     out = request.folder
     model = estimator_for(request)
     if not run_folder.was_interrupted(out):
-        run_folder.check_free(out, overwrite=request.overwrite)
+        group.once(lambda: run_folder.check_free(out, overwrite=request.overwrite))
+    else:
+        group.once(lambda: None)
     clock = Clock()
-    table = read_table(
+    table = table_to_fit(request, group)
+    clock.lap("read")
+    describe_table(output, request.file, table)
+    if model.n_clusters == 1:
+        output.note("One cluster is asked for: every row gets the label 0.")
+    with run_folder.in_use(out) as lock:
+        settled = run_folder.settle(out)
+        ended_early = settled or (lock.was_left and not request.overwrite)
+        is_done = ended_early and finish_interrupted(request, table, output)
+        if group.once(lambda: is_done):
+            return
+        # Another command may have written results meanwhile.
+        group.once(lambda: run_folder.check_free(out, overwrite=request.overwrite))
+        check_shared(out, table, group)
+        fit_into(out, request, model, table, clock, output)
+
+
+def help_fit(request: FitRequest, output: Output, group: Group) -> None:
+    """What the other processes do meanwhile: their part of the reading, the learning and the labels."""
+    out = request.folder
+    model = estimator_for(request)
+    group.once(lambda: None)  # the folder is free
+    table = table_to_fit(request, group)
+    if group.once(lambda: False):
+        return
+    group.once(lambda: None)
+    check_shared(out, table, group)
+    writer = RunWriter(out, table, LabelsFormat.of(request), leads=False)
+    model.set_params(callbacks=[writer])
+    if "checkpoint" in model.get_params(deep=False):
+        model.set_params(checkpoint=FolderCheckpoint(out / run_folder.CHECKPOINT))
+    with warnings_as_notes(Output(quiet=True)), prints_to_stderr():
+        try:
+            model.fit(table.rows)
+        except CheckpointError:
+            if not request.overwrite:
+                raise
+            model.fit(table.rows)
+
+
+def table_to_fit(request: FitRequest, group: Group) -> Table:
+    return read_table(
         request.file,
         columns=request.columns,
         exclude=request.exclude,
@@ -82,19 +151,18 @@ def fit(request: FitRequest, output: Output) -> None:
         encoding=request.encoding,
         header=request.header,
         query=request.query,
+        group=group,
     )
-    clock.lap("read")
-    describe_table(output, request.file, table)
-    if model.n_clusters == 1:
-        output.note("One cluster is asked for: every row gets the label 0.")
-    with run_folder.in_use(out) as lock:
-        settled = run_folder.settle(out)
-        ended_early = settled or (lock.was_left and not request.overwrite)
-        if ended_early and finish_interrupted(request, table, output):
-            return
-        # Another command may have written results meanwhile.
-        run_folder.check_free(out, overwrite=request.overwrite)
-        fit_into(out, request, model, table, clock, output)
+
+
+def check_shared(out: Path, table: Table, group: Group) -> None:
+    """Raise a RunError if processes cannot write their parts of a large table to the same folder."""
+    sees = group.each((out / run_folder.LOCK).exists)
+    if table.is_large and not all(sees):
+        raise RunError(
+            f"{out} must be a folder that all processes see, such as one on a network drive; process "
+            f"{sees.index(False)} does not see what process 0 has written to it. Give another --out."
+        )
 
 
 def finish_interrupted(request: FitRequest, table: Table, output: Output) -> bool:
@@ -130,7 +198,7 @@ def fit_into(
             writer.finish(model, summary)
     except KeyboardInterrupt as error:
         raise output.failure(f"Stopped. {what_is_kept(checkpoint)}", INTERRUPTED) from error
-    except (OSError, MemoryError) as error:  # such as a full disk
+    except (OSError, MemoryError, GroupError) as error:  # such as a full disk, or a process that was killed
         message = f"{in_words(error).rstrip('.')}. {what_is_kept(checkpoint)}"
         raise output.failure(message, UNEXPECTED) from error
     with report_failures(out, output):

@@ -165,8 +165,9 @@ def errors_as_messages(output: Output) -> Iterator[None]:
 def environment_errors() -> tuple[type[Exception], ...]:
     """Errors that the machine is to blame for: a full disk, no network, a missing package."""
     from deccs.datasets.store import DatasetError  # loads scikit-learn, which --help does without
+    from deccs.group import GroupError
 
-    return OSError, MemoryError, ImportError, DatasetError
+    return OSError, MemoryError, ImportError, DatasetError, GroupError
 
 
 # What torch's allocators say, on Linux, on Windows, in C++ and on a graphics card.
@@ -189,6 +190,8 @@ def in_words(error: BaseException) -> str:
     >>> in_words(OSError(28, "No space left on device")), in_words(MemoryError())[:37]
     ('OSError: [Errno 28] No space left on device', 'MemoryError: there is no memory left.')
     """
+    if type(error).__name__ == "GroupError":  # a whole sentence
+        return str(error)
     if not ran_out_of_memory(error):
         return f"{type(error).__name__}: {error}"
     given = f" ({error})" if str(error) else ""

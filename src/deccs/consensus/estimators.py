@@ -185,7 +185,7 @@ class ConsensusClustering(Clusterer):
             self.sample_,
             fit.root,
             min_cluster_size=1,
-            jobs=Jobs(self.n_jobs, self.member_timeout),
+            jobs=Jobs(self.n_jobs, self.member_timeout, fit.group),
         )
         fit.listeners.tell("on_progress", Progress("members", len(members), len(members)))
         self.member_names_, self.base_partitions_ = partitions.names, partitions.labels

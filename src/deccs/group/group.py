@@ -7,6 +7,7 @@ different ways. What costs time is shared: reading, pretraining, members, starts
 from __future__ import annotations
 
 import pickle
+import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -49,6 +50,15 @@ class Group:
 
     def check(self) -> None:
         """Raise a GroupError if another process is known to have ended."""
+
+    @property
+    def hosts(self) -> list[str]:
+        """The machines that the processes run on, each once."""
+        return [socket.gethostname()]
+
+    def all_know(self, error: BaseException) -> bool:
+        """Whether all processes have raised this error."""
+        return True
 
     def lead(self, work: Callable[[], T], context: object = None) -> T:
         """The first process does the work; the others do what it asks for meanwhile, and get the result.
@@ -165,6 +175,13 @@ class ProcessGroup(Group):
     def check(self) -> None:
         self.watch.check()
 
+    @property
+    def hosts(self) -> list[str]:
+        return list(dict.fromkeys(self.watch.hosts))
+
+    def all_know(self, error: BaseException) -> bool:
+        return error is self.watch.known
+
     def lead(self, work: Callable[[], T], context: object = None) -> T:
         if not self.is_first:
             return self._help(context)
@@ -211,7 +228,7 @@ class ProcessGroup(Group):
 
     def _result(self, outcome: Any) -> Any:
         if isinstance(outcome, Failure):
-            self.watch.all_know(outcome.error)
+            self.watch.known = outcome.error
             raise outcome.error
         return outcome
 

@@ -45,6 +45,7 @@ class Watch:
         self.is_heard = False  # whether the program knows of it
         self.known: BaseException | None = None  # an error that all processes have raised
         self.names: list[str] = []  # of the processes, by rank
+        self.hosts: list[str] = []
         self.pids: list[int | None] = []  # of those on this machine
         self.heard: list[tuple[bytes, float]] = []  # the last sign of life of each, and when it came
         self._is_over = threading.Event()
@@ -59,6 +60,7 @@ class Watch:
         for rank in range(self.size):
             host, pid, where = json.loads(self.store.get(f"name/{rank}"))
             self.names.append(f"Process {rank} of {self.size} ({host}, pid {pid})")
+            self.hosts.append(host)
             self.pids.append(pid if where and where == namespace() else None)
         self.heard = [(self.store.get(f"beat/{rank}"), time.monotonic()) for rank in range(self.size)]
         self.store.set_timeout(timedelta(seconds=SILENT))
@@ -70,12 +72,10 @@ class Watch:
 
     def tell(self, error: BaseException) -> None:
         """Let the others know that this process ends with an error."""
-        words = f"{type(error).__name__}: {error}".splitlines()[0][:1000]
+        cause = error.__cause__ or error  # what a command line has told its user already
+        words = f"{type(cause).__name__}: {cause}".splitlines()[0][:1000]
         with suppress(Exception), self._lock:
             self.store.set("failure", json.dumps([self.rank, words]))
-
-    def all_know(self, error: BaseException) -> None:
-        self.known = error
 
     def check(self) -> None:
         """Raise a GroupError if another process has ended."""

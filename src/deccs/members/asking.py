@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 
+from deccs.group import ALONE, Group
 from deccs.labels import as_labels
 from deccs.members.checks import is_labeling
 from deccs.members.guard import guarded
@@ -31,6 +32,7 @@ class Jobs:
 
     n_jobs: int | None = None  # at the same time
     timeout: float | None = None  # seconds that each may take
+    group: Group = ALONE  # processes among which members are dealt
 
 
 ONE_BY_ONE = Jobs()
@@ -40,8 +42,12 @@ def ask_all(questions: Mapping[str, Question], jobs: Jobs) -> list[Answer]:
     """The answers of members, by their names.
 
     A member cannot be stopped inside this process, so those with a limit of time run in others. So
-    do all of them after a worker of joblib has died: a process each shows whose fault it was.
+    do all of them after a worker of joblib has died: a process each shows whose fault it was. In a group every
+    process asks its share of the members.
     """
+    if jobs.group.size > 1:
+        alone = replace(jobs, group=ALONE)
+        return jobs.group.deal(ask_share, [(*item, alone) for item in questions.items()])
     if jobs.timeout is None:
         try:
             asked = (delayed(ask)(*question) for question in questions.values())
@@ -54,6 +60,14 @@ def ask_all(questions: Mapping[str, Question], jobs: Jobs) -> list[Answer]:
         answer_of(name, question, result, jobs)
         for (name, question), result in zip(questions.items(), results, strict=True)
     ]
+
+
+def ask_share(
+    group: Group, context: object, items: Sequence[tuple[str, Question, Jobs]]
+) -> list[Answer]:
+    """What one process does of ``ask_all``."""
+    questions = {name: question for name, question, _ in items}
+    return ask_all(questions, items[0][2]) if items else []
 
 
 def answer_of(name: str, question: Question, result: Any, jobs: Jobs) -> Answer:

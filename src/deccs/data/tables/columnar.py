@@ -6,14 +6,17 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from deccs.data.scanned import SurveyedFrame, survey_frame
+from deccs.data.scanned import SurveyedFrame, joined, survey_part
 from deccs.data.tables.frames import LARGE, POLARS_ERRORS, finished, plain_columns, reason
 from deccs.data.tables.isolated import SECONDS, IsolatedError, isolated
 from deccs.data.tables.raw import OpenedFile, RawTable, TableError, listed
 from deccs.data.tables.readers import PARQUET_FILES, PARTS, reader
 from deccs.data.tables.scratch import scratch
+from deccs.group import ALONE, Group, check_same
+from deccs.group.group import share
 
 PARQUET, ARROW = b"PAR1", b"ARRO"  # first bytes
 SLOWEST = 10 * 2**20  # bytes a second: even a slow network drive reads so fast
@@ -22,13 +25,15 @@ SAMPLE, CURRENT = "sample.arrow", "current.txt"  # what the other process leaves
 
 
 @reader(".parquet", ".pq")
-def read_parquet(path: Path, *, as_text: Collection[str] = ()) -> RawTable:
+def read_parquet(
+    path: Path, *, as_text: Collection[str] = (), group: Group = ALONE
+) -> RawTable:
     check_parquet(path)
-    return checked(path, [path], "parquet", as_text)
+    return checked(path, [path], "parquet", as_text, group)
 
 
 @reader(".feather", ".arrow")
-def read_arrow(path: Path, *, as_text: Collection[str] = ()) -> RawTable:
+def read_arrow(path: Path, *, as_text: Collection[str] = (), group: Group = ALONE) -> RawTable:
     first = first_bytes(path)
     if first == PARQUET:
         raise TableError(f"{path} is Parquet. Rename it, so that it ends in .parquet.")
@@ -36,16 +41,16 @@ def read_arrow(path: Path, *, as_text: Collection[str] = ()) -> RawTable:
         raise TableError(
             f"{path} is a stream of Arrow data, too large to be read as a whole. Save it as Parquet."
         )
-    return checked(path, [path], "arrow" if first == ARROW else "stream", as_text)
+    return checked(path, [path], "arrow" if first == ARROW else "stream", as_text, group)
 
 
 @reader(PARTS)
-def read_parts(path: Path, *, as_text: Collection[str] = ()) -> RawTable:
+def read_parts(path: Path, *, as_text: Collection[str] = (), group: Group = ALONE) -> RawTable:
     """All Parquet files below a folder, or of a pattern, in the order of their names, as one table."""
     files = files_of(path)
     for file in files:
         check_parquet(file)
-    return checked(path, files, "parquet", as_text)
+    return checked(path, files, "parquet", as_text, group)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -78,19 +83,25 @@ def check_parquet(path: Path) -> None:
         raise TableError(f"{path} is not Parquet. Give it the ending of what it is.")
 
 
-def checked(place: Path, files: Sequence[Path], kind: str, as_text: Collection[str]) -> RawTable:
+def checked(
+    place: Path, files: Sequence[Path], kind: str, as_text: Collection[str], group: Group
+) -> RawTable:
     """The table, after all of it could be read in another process: polars ends the process over some damage.
 
     That process also draws a sample of a table that is too large for memory, so that one pass does for both.
+    In a group each has such a process, which reads its part of a large table.
     """
     opened = tuple(OpenedFile.of(file) for file in files)
+    check_same(group, {file.path.name: f"{file.size} bytes" for file in opened})
     names = [str(file.absolute()) for file in files]
     seconds = SECONDS + sum(file.size for file in opened) // SLOWEST
     with scratch() as there:
         folder = there.file(SAMPLE).parent
         try:
-            request = (names, kind, list(as_text), str(folder))
-            seen = isolated(f"{__name__}:look", *request, seconds=seconds)
+            request = (names, kind, list(as_text), str(folder), group.rank, group.size)
+            seen = group.each(lambda: isolated(f"{__name__}:look", *request, seconds=seconds))[
+                group.rank
+            ]
             frame, notes = scan(names, kind)
             raw = finished(
                 place,
@@ -99,7 +110,7 @@ def checked(place: Path, files: Sequence[Path], kind: str, as_text: Collection[s
                 as_text=as_text,
                 notes=notes,
                 is_large=seen["is_large"],
-                survey=survey_from(folder, seen),
+                survey=survey_from(folder, seen, group),
                 files=opened if seen["is_large"] else (),
             )
         except (IsolatedError, *POLARS_ERRORS) as error:
@@ -122,8 +133,13 @@ def damaged(place: Path, names: list[str], kind: str, folder: Path, seconds: int
     return place
 
 
-def look(names: list[str], kind: str, as_text: list[str], folder: str) -> dict[str, Any]:
-    """Read every value once: how many rows there are, and of large tables what is missing, and a sample."""
+def look(
+    names: list[str], kind: str, as_text: list[str], folder: str, rank: int, size: int
+) -> dict[str, Any]:
+    """Read every value once: how many rows there are, and of large tables what is missing, and a sample.
+
+    Of a large table one of several processes reads its share.
+    """
     frame, _ = scan(names, kind)
     n_rows = int(frame.select(pl.len()).collect().item())  # what the ends of the files say
     schema = frame.collect_schema()
@@ -133,11 +149,19 @@ def look(names: list[str], kind: str, as_text: list[str], folder: str) -> dict[s
     columns, _ = plain_columns(schema, as_text)
     if not is_large or not columns:
         return {"n_rows": read_each(names, kind, folder), "is_large": is_large}
-    surveyed = survey_frame(frame.select(columns.values()), n_rows)
-    if surveyed.n_rows != n_rows:
-        raise ValueError(f"it should have {n_rows:,} rows, and {surveyed.n_rows:,} were read")
+    part = share(n_rows, rank, size)
+    surveyed = survey_part(frame.select(columns.values()), n_rows, part)
+    if surveyed.n_rows != part.stop - part.start:
+        raise ValueError(
+            f"it should have {n_rows:,} rows, and {part.start + surveyed.n_rows:,} were read"
+        )
     surveyed.sample.write_ipc(Path(folder) / SAMPLE)
-    return {"n_rows": n_rows, "is_large": True, "n_missing": surveyed.n_missing}
+    return {
+        "n_rows": n_rows,
+        "is_large": True,
+        "n_missing": surveyed.n_missing,
+        "part": [part.start, part.stop],
+    }
 
 
 def read_each(names: list[str], kind: str, folder: str) -> int:
@@ -150,13 +174,15 @@ def read_each(names: list[str], kind: str, folder: str) -> int:
     return n_rows
 
 
-def survey_from(folder: Path, seen: dict[str, Any]) -> SurveyedFrame | None:
-    """What the other process has seen of a large table."""
-    path = folder / SAMPLE
-    if not path.exists():
+def survey_from(folder: Path, seen: dict[str, Any], group: Group) -> SurveyedFrame | None:
+    """What the other processes have seen of a large table."""
+    if not seen["is_large"] or not (folder / SAMPLE).exists():
         return None
-    sample = pl.read_ipc(path.read_bytes())
-    return SurveyedFrame.of_sample(sample, seen["n_missing"], seen["n_rows"])
+    sample = pl.read_ipc((folder / SAMPLE).read_bytes())
+    if group.size == 1:
+        return SurveyedFrame.of_sample(sample, seen["n_missing"], seen["n_rows"])
+    start, stop = seen["part"]
+    return joined(SurveyedFrame(sample, np.arange(0), seen["n_missing"], stop - start), group)
 
 
 def scan(names: Sequence[str], kind: str) -> tuple[pl.LazyFrame, tuple[str, ...]]:

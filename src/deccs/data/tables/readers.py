@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from deccs.data.tables.raw import RawTable, TableError
+from deccs.group import ALONE, Group
 
 FOLDER = "a folder of images"  # registered like an ending
 PARTS = "a folder or a pattern of Parquet files (sales/*.parquet)"
@@ -25,7 +26,8 @@ DATABASE = "a database (sqlite:///FILE, postgresql://...)"
 NO_ENDINGS = (FOLDER, PARTS, DATABASE)
 PARQUET_FILES = "*.parquet"
 PACKED = (".gz", ".zst")  # compressed text: .csv.gz
-OPTIONS = ("encoding", "header", "as_text", "query")  # what a reader may ask for by keyword
+# What a reader may ask for by keyword.
+OPTIONS = ("encoding", "header", "as_text", "query", "group")
 
 Read = Callable[..., RawTable]
 
@@ -45,7 +47,8 @@ def reader(*endings: str) -> Callable[[Read], Read]:
     """Register a function that reads files with these endings.
 
     The function takes the path. It may also take, by keyword, ``encoding`` (str), ``header`` (bool, or None to guess),
-    ``as_text`` (names of columns to return as text even if they hold numbers) and ``query`` (SQL, or None).
+    ``as_text`` (names of columns to return as text even if they hold numbers), ``query`` (SQL, or None) and ``group``
+    (the processes that read a large table together).
 
     Parameters
     ----------
@@ -84,6 +87,7 @@ def read_raw(
     header: bool | None = None,
     as_text: Collection[str] = (),
     query: str | None = None,
+    group: Group = ALONE,
 ) -> RawTable:
     """Read all columns of a file, a folder of images or a query's result.
 
@@ -95,9 +99,10 @@ def read_raw(
     header : whether CSV, TSV and spreadsheets begin with column names; None to guess
     as_text : columns to read as they are written, such as ids (007)
     query : what to ask the database, a SELECT
+    group : the processes that read a large table together, each a part of its rows
     """
     given: dict[str, Any] = {"encoding": encoding, "header": header, "as_text": as_text}
-    given["query"] = query
+    given |= {"query": query, "group": group}
     if isinstance(path, str) and "://" in path and not Path(path).exists():
         place: str | Path = path
         chosen = READERS[DATABASE]

@@ -12,7 +12,7 @@ import numpy as np
 from deccs.data.coding import Coding, Column
 from deccs.data.kinds import ColumnKind, KindError, kinds_of
 from deccs.data.learning_rows import LearningRows, Survey
-from deccs.data.scanned import ScannedRows, SurveyedFrame, survey_frame
+from deccs.data.scanned import ScannedRows, SurveyedFrame, survey_by_group, survey_frame
 from deccs.data.source import ArrayRows, RowSource, gaps_in, source_of
 from deccs.data.tables.columns import check_known, row_ids
 from deccs.data.tables.missing import (
@@ -27,6 +27,7 @@ from deccs.data.tables.raw import RawTable, TableError, listed
 from deccs.data.tables.readers import read_raw
 from deccs.data.tables.scratch import scratch
 from deccs.data.tabulate import FrameTable, coded_rows
+from deccs.group import ALONE, Group
 
 if TYPE_CHECKING:
     import polars as pl
@@ -139,6 +140,7 @@ def read_table(
     encoding: str = "utf-8",
     header: bool | None = None,
     query: str | None = None,
+    group: Group = ALONE,
 ) -> Table:
     """Read a file for a fit.
 
@@ -155,13 +157,15 @@ def read_table(
     encoding : of text files
     header : whether the file begins with column names; None to guess
     query : what to ask a database
+    group : the processes that read a large table together, each a part of its rows; all get the same table
 
     Raises
     ------
     TableError : the message says what was wrong, where, and what to do
     """
     check_choice(missing)
-    raw = read_raw(path, encoding=encoding, header=header, as_text=as_text(id_column), query=query)
+    how: dict[str, Any] = {"encoding": encoding, "header": header, "query": query, "group": group}
+    raw = read_raw(path, as_text=as_text(id_column), **how)
     if raw.n_rows < 2:
         raise TableError(f"{path} has one row. Clustering needs at least two rows.")
     named = (*columns, *exclude) if columns is not None else tuple(exclude)
@@ -183,7 +187,7 @@ def read_table(
         table = table_of_array(path, raw, raw.array, chosen, missing, None, about)
     else:
         raw = columnar(raw)
-        table = table_of_frame(path, raw, columns, exclude, kinds or {}, about)
+        table = table_of_frame(path, raw, columns, exclude, kinds or {}, about, group)
     if table.rows.shape[0] < 2:
         raise TableError(
             f"{path}: {table.rows.shape[0]} of {raw.n_rows} rows are without missing values, and clustering "
@@ -216,6 +220,7 @@ def table_of_frame(
     exclude: Collection[str],
     given: Mapping[str, str],
     about: Mapping[str, Any],
+    group: Group,
 ) -> Table:
     """The table of a file with columns of all kinds."""
     frame, id_column = raw.frame, about["id_column"]
@@ -225,7 +230,9 @@ def table_of_frame(
         for name in (raw.names if columns is None else columns)
         if name != id_column and name not in exclude
     ]
-    surveyed = (raw.survey or survey_frame(frame, raw.n_rows)) if raw.is_large else None
+    surveyed = raw.survey
+    if surveyed is None and raw.is_large:
+        surveyed = survey_by_group(frame, raw.n_rows, group)
     try:
         seen = frame if surveyed is None else surveyed.sample.lazy()
         kinds = kinds_of(seen.select(names), given)
