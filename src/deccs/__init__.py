@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deccs.data.kinds import kinds_of
     from deccs.estimator import DECCS
     from deccs.events import Callback, Progress
+    from deccs.group import GroupError, distributed
     from deccs.members.default import default_members
     from deccs.network.autoencoder import Autoencoder, TrainingError
     from deccs.rounds.records import Round
@@ -39,6 +40,8 @@ HOMES = {
     "Round": "rounds.records",
     "OneGroupWarning": "counting.one_group",
     "count_clusters": "counting.count",
+    "GroupError": "group",
+    "distributed": "group",
     "kinds_of": "data.kinds",
     "default_members": "members.default",
     **dict.fromkeys(
@@ -81,6 +84,7 @@ __all__ = [
     "AutoencoderConsensus",
     "ConsensusClustering",
     "ConsensusMatrix",
+    "GroupError",
     "OneGroupWarning",
     "Pretraining",
     "RandomProjectionEM",
@@ -93,6 +97,7 @@ __all__ = [
     "datasets",
     "deep",
     "default_members",
+    "distributed",
     "kinds_of",
     "plots",
     "report",

@@ -61,7 +61,7 @@ from deccs.describing.description import Description, describe
 from deccs.describing.names import cluster_names
 from deccs.events import Listeners, Progress
 from deccs.group import ALONE, Group, check_same, current_group
-from deccs.labeling import by_part, keep_labels, known_labels, own_parts, spans_of
+from deccs.labeling import PartLabels, by_part, spans_of
 from deccs.labels import warn_of_empty_clusters
 from deccs.members.neighbors import kept_share, neighbor_graph
 from deccs.network.autoencoder import Autoencoder, encode_exactly
@@ -121,7 +121,9 @@ class Fit:
     listeners: Listeners
     checkpoint: Checkpoint
     group: Group = ALONE  # the processes that share the work
-    helped: dict[str, Rows] = field(default_factory=dict)  # what a helping process has made of its rows
+    helped: dict[str, Rows] = field(
+        default_factory=dict
+    )  # what a helping process has made of its rows
 
     @property
     def is_of_sample(self) -> bool:
@@ -198,7 +200,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
             check_same(group, {"method": type(self).__name__, **facts})
         with self._fitting(source, rows, group) as fit:
             fit.listeners.tell("on_fit_start", self)
-            vars(self).update(group.lead(lambda: self._learn_all(fit), fit))
+            self.__dict__.update(group.lead(lambda: self._learn_all(fit), fit))
             if fit.is_of_sample:
                 self.labels_ = self._labeled_in_parts(fit)
             if group.is_first:
@@ -232,39 +234,35 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
 
     def _labeled_in_parts(self, fit: Fit) -> np.ndarray:
         """The same for more rows than were learned from, each process its own; parts done before a kill are kept."""
-        group, n_rows = fit.group, fit.all_rows.shape[0]
-        source = fit.all_rows
+        group, source = fit.group, fit.all_rows
         if not hasattr(self.scaler_, "n_scaled"):
             source = without_gaps(self, source)  # the sample has none
         fit.checkpoint.owner = group.once(lambda: fit.checkpoint.owner)
-        parts = own_parts(n_rows, group)
-        known = {part: known_labels(fit.checkpoint, part) for part in parts}
-        n_known = sum(group.each(lambda: sum(labels is not None for labels in known.values())))
+        labels = PartLabels(source.shape[0], group, fit.checkpoint)
+        n_known = sum(group.each(lambda: len(labels.known)))
         if group.is_first:
             fit.listeners.tell("on_parts", n_known)
         group.each(int)  # what an earlier fit has left is removed by now
         if not group.is_first:
             fit.listeners.tell("on_parts", n_known)
-        for part, labels in known.items():
-            if labels is not None:
-                fit.listeners.tell("on_part", part)
-        unknown = [part for part, labels in known.items() if labels is None]
+        for part in labels.known:
+            fit.listeners.tell("on_part", part)
+        unknown = labels.unknown
         n_done, n_all = 0, sum(map(len, unknown))
         for span in spans_of(unknown):
             rows = PartRows(source, span[0].start, span[-1].stop)
-            labels_of_part: list[np.ndarray] = []
+            of_part: list[np.ndarray] = []
             for part, answer in by_part(self._fast_answers(rows), span):
                 group.check()
-                labels_of_part.append(answer.labels)
+                of_part.append(answer.labels)
                 n_done += len(answer)
                 fit.listeners.tell("on_answer", answer)
                 fit.listeners.tell("on_progress", Progress("labeling", n_done, n_all))
-                if sum(map(len, labels_of_part)) == len(part):
+                if sum(map(len, of_part)) == len(part):
                     fit.listeners.tell("on_part", part)
-                    known[part], labels_of_part = np.concatenate(labels_of_part), []
-                    keep_labels(fit.checkpoint, part, known[part])
-        own = [np.zeros(0, np.int32), *(labels.astype(np.int32) for labels in known.values())]
-        return group.joined(np.concatenate(own)).astype(np.int64)
+                    labels.keep(part, np.concatenate(of_part))
+                    of_part = []
+        return group.joined(labels.joined()).astype(np.int64)
 
     def _finish(self, fit: Fit, labels: np.ndarray) -> None:
         """What is learned from the labels of the rows that the fit learned from: (n_learned,)."""

@@ -18,6 +18,32 @@ from deccs.storage import Checkpoint
 ROWS_OF_PART = 2**18  # 1 MB of labels; some seconds of work
 
 
+class PartLabels:
+    """The labels of the parts of this process, in order; those done before a kill are known."""
+
+    def __init__(self, n_rows: int, group: Group, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+        self.parts = own_parts(n_rows, group)
+        self.known: dict[range, np.ndarray] = {}
+        for part in self.parts:
+            labels = known_labels(checkpoint, part)
+            if labels is not None:
+                self.known[part] = labels
+
+    @property
+    def unknown(self) -> list[range]:
+        return [part for part in self.parts if part not in self.known]
+
+    def keep(self, part: range, labels: np.ndarray) -> None:
+        """The labels of a part, (n_part,), are known from now on."""
+        self.known[part] = labels.astype(np.int32)
+        self.checkpoint.save(state_name(part), {"labels": self.known[part]})
+
+    def joined(self) -> np.ndarray:
+        """(n_own,) the labels of all parts."""
+        return np.concatenate([np.zeros(0, np.int32), *(self.known[part] for part in self.parts)])
+
+
 def own_parts(n_rows: int, group: Group) -> list[range]:
     """The rows of the parts of this process, in order; none where there are more processes than parts.
 
@@ -73,11 +99,6 @@ def state_name(part: range) -> str:
 def number_of(part: range) -> int:
     """Which part it is, from 0."""
     return part.start // ROWS_OF_PART
-
-
-def keep_labels(checkpoint: Checkpoint, part: range, labels: np.ndarray) -> None:
-    """Keep the labels of a part, (n_part,)."""
-    checkpoint.save(state_name(part), {"labels": labels.astype(np.int32)})
 
 
 def known_labels(checkpoint: Checkpoint, part: range) -> np.ndarray | None:

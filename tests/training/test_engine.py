@@ -10,6 +10,7 @@ from torch import nn
 from torch.optim.lr_scheduler import OneCycleLR, ReduceLROnPlateau
 
 from deccs.events import Callback, Listeners
+from deccs.group import Group
 from deccs.network.autoencoder import TrainingError
 from deccs.storage import FolderCheckpoint, checkpoints
 from deccs.training.batches import Batches
@@ -265,34 +266,56 @@ class Two(Learner):
         return (self.b(self.a(torch.ones(4, 2))) * self.extra).square().mean()
 
 
-def test_gradients_are_synchronized_once_per_optimizer_step_for_all_parameters():
-    learner, calls = Two(), []
+class Another(Group):
+    """One of two processes; what the other one has is made up: ``other(tensor)`` of each tensor to average."""
 
-    def sync(parameters):
-        parameters = list(parameters)
-        assert all(parameter.grad is not None for parameter in parameters)
-        before = [parameter.detach().clone() for parameter in parameters]
-        calls.append((parameters, before))
+    size = 2
 
-    train(learner, 3, rate=0.1, sync=sync)
-    first = [learner.a.weight, learner.a.bias, learner.extra]
-    second = [learner.b.weight, learner.b.bias]
-    assert len(calls) == 3 * 2
-    for number, (parameters, before) in enumerate(calls):
-        expected = second if number % 2 else first
-        assert len(parameters) == len(expected)
-        assert all(one is other for one, other in zip(parameters, expected, strict=True))
-        if number >= 2:  # an optimizer's step lies between two calls
-            earlier = calls[number - 2][1]
-            assert not torch.equal(before[0], earlier[0])
+    def __init__(self, other):
+        self.other, self.averaged = other, []
+
+    def each(self, work):
+        return [work(), work()]
+
+    def average(self, tensors):
+        for tensor in tensors:
+            self.averaged.append(tensor)
+            tensor.add_(self.other(tensor)).div_(2)
 
 
-def test_a_step_uses_the_gradients_that_sync_leaves():
-    def doubled(parameters):
-        for parameter in parameters:
-            parameter.grad.mul_(2)
+def test_gradients_of_two_processes_are_averaged_in_each_step():
+    """The gradient of w = 8 is 8, and the other's 24: their mean at a rate of 1/4 halves w."""
+    learner, seen = Parabola(), []
+    learner.group = Another(lambda gradient: 3 * gradient)
+    learner.check = lambda step: Check(stop=True)
+    learner.after_step = lambda step: seen.append(float(learner.w.detach()))
+    run(learner, 1, rate=0.25)
+    assert seen == [4]
 
-    assert run(Parabola(), 2, rate=0.25, sync=doubled)[0] == run(Parabola(), 2, rate=0.5)[0]
+
+def test_all_parameters_of_all_optimizers_have_averaged_gradients():
+    learner = Two()
+    learner.group = Another(torch.zeros_like)
+    train(learner, 1, rate=0.1)
+    first = [learner.a.weight, learner.a.bias, learner.extra, learner.b.weight, learner.b.bias]
+    gradients = learner.group.averaged[: len(first)]
+    assert all(one is two.grad for one, two in zip(gradients, first, strict=True))
+
+
+def test_weights_of_two_processes_are_averaged_every_few_steps():
+    """w: 8, 4, 2; with the other's 6 that is 4; 2, 1 -> 3.5; and once more before the check at the end."""
+    learner = Parabola()
+    learner.group, learner.average_every = Another(lambda w: torch.full_like(w, 6.0)), 2
+    assert run(learner, 4)[0] == (3.5 + 6) / 2
+    learner = Parabola()
+    learner.group, learner.average_every = Another(lambda w: torch.full_like(w, 6.0)), 3
+    assert run(learner, 2)[0] == (2 + 6) / 2  # only before the check
+
+
+def test_a_process_alone_averages_nothing():
+    learner = Parabola()
+    learner.average_every = 2
+    assert run(learner, 4)[0] == 0.5
 
 
 # Schedules, beside plain loops of torch

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 import typer
-from rich.console import Group
+from rich.console import Group as Lines
 from rich.table import Table as Grid
 
 from deccs.answer import Answer
@@ -64,6 +64,7 @@ from deccs.members import default
 from deccs.network.device import pick_device
 from deccs.storage import CheckpointError, FolderCheckpoint, InUseError
 from deccs.storage.atomic import replacing
+from deccs.storage.locks import NAME as LOCK
 
 MOST_KINDS_SHOWN = 60  # columns
 EXTRAS = ("fastexcel", "connectorx", "h5py", "pyarrow", "PIL", "matplotlib", "pymetis", "mtkahypar")
@@ -157,7 +158,7 @@ def table_to_fit(request: FitRequest, group: Group) -> Table:
 
 def check_shared(out: Path, table: Table, group: Group) -> None:
     """Raise a RunError if processes cannot write their parts of a large table to the same folder."""
-    sees = group.each((out / run_folder.LOCK).exists)
+    sees = group.each((out / LOCK).exists)
     if table.is_large and not all(sees):
         raise RunError(
             f"{out} must be a folder that all processes see, such as one on a network drive; process "
@@ -198,7 +199,11 @@ def fit_into(
             writer.finish(model, summary)
     except KeyboardInterrupt as error:
         raise output.failure(f"Stopped. {what_is_kept(checkpoint)}", INTERRUPTED) from error
-    except (OSError, MemoryError, GroupError) as error:  # such as a full disk, or a process that was killed
+    except (
+        OSError,
+        MemoryError,
+        GroupError,
+    ) as error:  # such as a full disk, or a process that was killed
         message = f"{in_words(error).rstrip('.')}. {what_is_kept(checkpoint)}"
         raise output.failure(message, UNEXPECTED) from error
     with report_failures(out, output):
@@ -409,7 +414,7 @@ def compare(request: CompareRequest, output: Output) -> None:
         [*pair["runs"], f"{pair['rows_in_common']:,}", f"{pair['nmi']:.3f}", f"{pair['ari']:.3f}"]
         for pair in comparison["pairs"]
     ]
-    text = Group(
+    text = Lines(
         grid(["run", ">rows", ">agreement", "cluster sizes"], runs),
         "",
         grid(["run", "and run", ">rows in common", ">NMI", ">ARI"], pairs),

@@ -182,12 +182,8 @@ def joined(part: SurveyedFrame, group: Group) -> SurveyedFrame:
     sizes = group.each(lambda: (len(out.getvalue()), part.n_missing, part.n_rows))
     content = group.joined(np.frombuffer(out.getvalue(), np.uint8)).tobytes()
     stops = np.cumsum([0, *(size for size, _, _ in sizes)])
-    samples = [
-        pl.read_ipc(content[start:stop]) for start, stop in pairwise(stops.tolist())
-    ]
-    n_missing = {
-        name: sum(missing[name] for _, missing, _ in sizes) for name in part.n_missing
-    }
+    samples = [pl.read_ipc(content[start:stop]) for start, stop in pairwise(stops.tolist())]
+    n_missing = {name: sum(missing[name] for _, missing, _ in sizes) for name in part.n_missing}
     n_rows = sum(n_part for _, _, n_part in sizes)
     return SurveyedFrame.of_sample(pl.concat(samples), n_missing, n_rows)
 

@@ -71,8 +71,8 @@ class Group:
         """Let the helping processes begin a task; the first one takes part by a call of its own."""
 
     def deal(self, task: Task, items: Sequence[Any], context: object = None) -> list[Any]:
-        """``task(group, context, items)`` gives a list; every process does its share of the items."""
-        return list(task(ALONE, context, items))
+        """``task(items, context)`` gives a list; every process does its share of the items."""
+        return list(task(items, context))
 
     def own(self, n: int) -> slice:
         """The share of this process of n things in a row.
@@ -167,9 +167,7 @@ class ProcessGroup(Group):
         with self.watch.talking():
             dist.all_reduce(flat, group=self.handle)
         flat /= self.size
-        for tensor, part in zip(
-            some, flat.split([tensor.numel() for tensor in some]), strict=True
-        ):
+        for tensor, part in zip(some, flat.split([tensor.numel() for tensor in some]), strict=True):
             tensor.copy_(part.view_as(tensor))
 
     def check(self) -> None:
@@ -202,7 +200,7 @@ class ProcessGroup(Group):
 
     def deal(self, task: Task, items: Sequence[Any], context: object = None) -> list[Any]:
         if not can_be_sent((task, items)):
-            return list(task(ALONE, context, items))
+            return list(task(items, context))
         self.ask(do_share, task, items)
         outcomes = do_share(self, context, task, items)
         results: list[Any] = [None] * len(items)
@@ -238,11 +236,9 @@ class ProcessGroup(Group):
         return dist.get_global_rank(self.handle, rank)
 
 
-def do_share(
-    group: ProcessGroup, context: object, task: Task, items: Sequence[Any]
-) -> list[Any]:
+def do_share(group: ProcessGroup, context: object, task: Task, items: Sequence[Any]) -> list[Any]:
     """Every process does its share of the items; the outcomes of all processes, by rank."""
-    own = attempt(lambda: list(task(ALONE, context, items[group.rank :: group.size])))
+    own = attempt(lambda: list(task(items[group.rank :: group.size], context)))
     return group._exchanged(own)
 
 
@@ -251,7 +247,9 @@ def attempt(work: Callable[[], T]) -> T | Failure:
     try:
         return work()
     except Exception as error:  # noqa: BLE001  whatever it is, the other processes must hear of it
-        return Failure(error if can_be_sent(error) else GroupError(f"{type(error).__name__}: {error}"))
+        return Failure(
+            error if can_be_sent(error) else GroupError(f"{type(error).__name__}: {error}")
+        )
 
 
 def can_be_sent(value: Any) -> bool:

@@ -58,7 +58,9 @@ def distributed(patience: float = PATIENCE) -> Iterator[Group]:
     import torch.distributed as dist
 
     if len(_groups) > 1:
-        raise GroupError("This process is in a deccs.distributed() block already. Leave that first.")
+        raise GroupError(
+            "This process is in a deccs.distributed() block already. Leave that first."
+        )
     if not dist.is_available():
         raise GroupError("This build of torch has no torch.distributed. Install another one.")
     is_ours = not dist.is_initialized()
@@ -99,7 +101,7 @@ def say_goodbye(group: Group, error: BaseException) -> None:
 
 def join_by_environment(patience: float) -> None:
     """Set up torch.distributed from the variables that launchers set, or say what is wrong with them."""
-    import torch.distributed as dist
+    from torch.distributed import PrefixStore, TCPStore, init_process_group  # type: ignore[attr-defined]
 
     absent = [name for name in NEEDED if not os.environ.get(name)]
     if absent:
@@ -110,13 +112,17 @@ def join_by_environment(patience: float) -> None:
     try:
         rank, size, port = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
     except ValueError as error:
-        raise GroupError(f"RANK, WORLD_SIZE and MASTER_PORT must be whole numbers: {error}.") from None
+        raise GroupError(
+            f"RANK, WORLD_SIZE and MASTER_PORT must be whole numbers: {error}."
+        ) from None
     if not 0 <= rank < size:
-        raise GroupError(f"RANK must be from 0 to WORLD_SIZE - 1, got RANK={rank}, WORLD_SIZE={size}.")
+        raise GroupError(
+            f"RANK must be from 0 to WORLD_SIZE - 1, got RANK={rank}, WORLD_SIZE={size}."
+        )
     place = f"{os.environ['MASTER_ADDR']}:{port}"
     keeps_store = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     try:
-        store: Any = dist.TCPStore(
+        store: Any = TCPStore(
             os.environ["MASTER_ADDR"],
             port,
             is_master=keeps_store,
@@ -136,10 +142,10 @@ def join_by_environment(patience: float) -> None:
                 "process 0 runs and no firewall is between the machines."
             )
         raise GroupError(message) from error
-    store = dist.PrefixStore(f"deccs/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    store = PrefixStore(f"deccs/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
     wait_for_all(store, rank, size, patience, place)
     try:
-        dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=NO_LIMIT)
+        init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=NO_LIMIT)
     except RuntimeError as error:
         raise GroupError(
             f"The processes have met at {place} but cannot connect to each other: {first_line(error)}. Where a "
@@ -167,16 +173,19 @@ def wait_for_all(store: Any, rank: int, size: int, patience: float, place: str) 
 def watch_over(handle: Any, rank: int, size: int, patience: float) -> Watch:
     """The watch of this process. The first process keeps a store for all of them, at a port that is free."""
     import torch.distributed as dist
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-    timeout, box = timedelta(seconds=patience), [None]
+    timeout = timedelta(seconds=patience)
+    box: list[Any] = [None]
     host = os.environ.get("MASTER_ADDR") or socket.gethostname()
     store: Any = None
     if rank == 0:
-        store = dist.TCPStore(host, 0, is_master=True, timeout=timeout, wait_for_workers=False)
+        store = TCPStore(host, 0, is_master=True, timeout=timeout, wait_for_workers=False)
         box = [(host, store.port)]
     dist.broadcast_object_list(box, dist.get_global_rank(handle, 0), group=handle)
     if rank:
-        store = dist.TCPStore(*box[0], is_master=False, timeout=timeout)  # type: ignore[misc]
+        host, port = box[0]
+        store = TCPStore(host, port, is_master=False, timeout=timeout)
     watch = Watch(store, rank, size)
     watch.start()
     return watch

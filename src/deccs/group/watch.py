@@ -47,7 +47,9 @@ class Watch:
         self.names: list[str] = []  # of the processes, by rank
         self.hosts: list[str] = []
         self.pids: list[int | None] = []  # of those on this machine
-        self.heard: list[tuple[bytes, float]] = []  # the last sign of life of each, and when it came
+        self.heard: list[
+            tuple[bytes, float]
+        ] = []  # the last sign of life of each, and when it came
         self._is_over = threading.Event()
         self._lock = threading.Lock()  # of the store
         self._thread = threading.Thread(target=self._listen, name="deccs watch", daemon=True)
@@ -62,7 +64,9 @@ class Watch:
             self.names.append(f"Process {rank} of {self.size} ({host}, pid {pid})")
             self.hosts.append(host)
             self.pids.append(pid if where and where == namespace() else None)
-        self.heard = [(self.store.get(f"beat/{rank}"), time.monotonic()) for rank in range(self.size)]
+        self.heard = [
+            (self.store.get(f"beat/{rank}"), time.monotonic()) for rank in range(self.size)
+        ]
         self.store.set_timeout(timedelta(seconds=SILENT))
         self._thread.start()
 
@@ -154,7 +158,9 @@ class Watch:
             elif is_gone(self.pids[rank]):
                 self._note(rank, "has ended without a word: it was killed, or has crashed")
             elif rank != self.rank and now - since > longest:
-                self._note(rank, f"has said nothing for {now - since:.0f} seconds and counts as ended")
+                self._note(
+                    rank, f"has said nothing for {now - since:.0f} seconds and counts as ended"
+                )
 
     def _note(self, rank: int, what: str) -> None:
         self.failure = f"{self.names[rank]} {what.rstrip('.')}. So this process ends, too."

@@ -62,9 +62,7 @@ def ask_all(questions: Mapping[str, Question], jobs: Jobs) -> list[Answer]:
     ]
 
 
-def ask_share(
-    group: Group, context: object, items: Sequence[tuple[str, Question, Jobs]]
-) -> list[Answer]:
+def ask_share(items: Sequence[tuple[str, Question, Jobs]], _context: object) -> list[Answer]:
     """What one process does of ``ask_all``."""
     questions = {name: question for name, question, _ in items}
     return ask_all(questions, items[0][2]) if items else []

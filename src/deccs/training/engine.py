@@ -12,6 +12,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -262,8 +263,8 @@ def train(
     while run.step < n_steps:
         run.one_step()
         if run.step % check_every == 0 or run.step == n_steps:
-            stop = run.one_check(patience, listeners)
-            if group.once(lambda stop=stop: stop or listeners.stopped):
+            stop = run.one_check(patience, listeners) or listeners.stopped
+            if group.once(partial(bool, stop)):
                 break
             if group.once(checkpoint.is_due):
                 checkpoint.save("training", run.state_dict())
@@ -350,7 +351,9 @@ class Run:
     def _agree(self) -> None:
         """Let all processes go on from the same state: what they have learned, and their optimizers remember."""
         learned = tensors_in(self.learner.learned_state())
-        remembered = (tensors_in(optimizer.state_dict()["state"]) for optimizer in self.learner.optimizers)
+        remembered = (
+            tensors_in(optimizer.state_dict()["state"]) for optimizer in self.learner.optimizers
+        )
         self.group.average([*learned, *chain.from_iterable(remembered)])
 
     def _look(self) -> Check:

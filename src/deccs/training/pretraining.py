@@ -110,7 +110,15 @@ def pretrain_in_stages(
         for stage, network, stage_settings in stages:
             with as_one_vector(network) as parameters:
                 learner = Reconstruction(
-                    network, parameters, rows, train_on, held_out, stage_settings, root, stage, group
+                    network,
+                    parameters,
+                    rows,
+                    train_on,
+                    held_out,
+                    stage_settings,
+                    root,
+                    stage,
+                    group,
                 )
                 place = checkpoint.at(stage.replace(" ", "-"))
                 if old:
