@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from deccs.data.kinds import kinds_of
     from deccs.estimator import DECCS
     from deccs.events import Callback, Progress
-    from deccs.group import GroupError, distributed
+    from deccs.group.joining import distributed
+    from deccs.group.watch import GroupError
     from deccs.members.default import default_members
     from deccs.network.autoencoder import Autoencoder, TrainingError
     from deccs.rounds.records import Round
@@ -40,8 +41,8 @@ HOMES = {
     "Round": "rounds.records",
     "OneGroupWarning": "counting.one_group",
     "count_clusters": "counting.count",
-    "GroupError": "group",
-    "distributed": "group",
+    "GroupError": "group.watch",
+    "distributed": "group.joining",
     "kinds_of": "data.kinds",
     "default_members": "members.default",
     **dict.fromkeys(

@@ -60,7 +60,8 @@ from deccs.describing.columns import Described, nameable
 from deccs.describing.description import Description, describe
 from deccs.describing.names import cluster_names
 from deccs.events import Listeners, Progress
-from deccs.group import ALONE, Group, check_same, current_group
+from deccs.group.group import ALONE, Group, check_same
+from deccs.group.joining import current_group
 from deccs.labeling import PartLabels, by_part, spans_of
 from deccs.labels import warn_of_empty_clusters
 from deccs.members.neighbors import kept_share, neighbor_graph

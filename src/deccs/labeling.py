@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from deccs.answer import Answer
-from deccs.group import Group
+from deccs.group.group import Group
 from deccs.storage import Checkpoint
 
 ROWS_OF_PART = 2**18  # 1 MB of labels; some seconds of work
@@ -47,7 +47,7 @@ class PartLabels:
 def own_parts(n_rows: int, group: Group) -> list[range]:
     """The rows of the parts of this process, in order; none where there are more processes than parts.
 
-    >>> from deccs.group import ALONE
+    >>> from deccs.group.group import ALONE
     >>> own_parts(2**18 + 5, ALONE)
     [range(0, 262144), range(262144, 262149)]
     """

@@ -10,7 +10,7 @@ from torch import nn
 from torch.optim.lr_scheduler import OneCycleLR, ReduceLROnPlateau
 
 from deccs.events import Callback, Listeners
-from deccs.group import Group
+from deccs.group.group import Group
 from deccs.network.autoencoder import TrainingError
 from deccs.storage import FolderCheckpoint, checkpoints
 from deccs.training.batches import Batches

@@ -58,7 +58,9 @@ from deccs.datasets.sources import SOURCES
 from deccs.datasets.store import cache_folder, file_at_hand
 from deccs.display import Display
 from deccs.environment import processor_name, versions
-from deccs.group import ALONE, Group, GroupError, distributed, is_launched
+from deccs.group.group import ALONE, Group
+from deccs.group.joining import distributed, is_launched
+from deccs.group.watch import GroupError
 from deccs.json_values import finite
 from deccs.members import default
 from deccs.network.device import pick_device

@@ -21,7 +21,7 @@ from deccs.app.parts import LABELS_PARTS, PartsWriter, labels_in_parts
 from deccs.app.run_error import RunError
 from deccs.data.tables import Table
 from deccs.data.tables.readers import read_raw
-from deccs.group import ALONE
+from deccs.group.group import ALONE
 from deccs.labeling import own_parts
 from deccs.storage.atomic import replacing
 

@@ -165,7 +165,7 @@ def errors_as_messages(output: Output) -> Iterator[None]:
 def environment_errors() -> tuple[type[Exception], ...]:
     """Errors that the machine is to blame for: a full disk, no network, a missing package."""
     from deccs.datasets.store import DatasetError  # loads scikit-learn, which --help does without
-    from deccs.group import GroupError
+    from deccs.group.watch import GroupError
 
     return OSError, MemoryError, ImportError, DatasetError, GroupError
 

@@ -29,7 +29,7 @@ from deccs.data.source import (
     source_of,
 )
 from deccs.data.tabulate import TableWarning, coded_rows, tabulated
-from deccs.group import ALONE, Group
+from deccs.group.group import ALONE, Group
 from deccs.storage.values import LONGEST_MESSAGE, printable
 
 ARRAY_LIKE = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__")

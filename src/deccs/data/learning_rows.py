@@ -21,7 +21,7 @@ from deccs.data.source import (
     is_sequential,
     rows_at_once,
 )
-from deccs.group import ALONE, Group
+from deccs.group.group import ALONE, Group
 
 MOST_ROWS = 2**18
 MOST_VALUES = 2**26  # half a gigabyte of doubles; the 70,000 images of MNIST are just below it

@@ -8,7 +8,7 @@ import torch
 from deccs.data.augment import draw_small_motion, move
 from deccs.data.scaling import Scaler
 from deccs.data.source import ArrayRows, RowSource, each_block
-from deccs.group import ALONE, Group
+from deccs.group.group import ALONE, Group
 
 
 class Rows:

@@ -19,7 +19,7 @@ from deccs.data.learning_rows import (
     rows_to_learn_from,
 )
 from deccs.data.source import ArrayRows
-from deccs.group import Group
+from deccs.group.group import Group
 
 if TYPE_CHECKING:
     import polars as pl

@@ -90,10 +90,8 @@ def distributed(patience: float = PATIENCE) -> Iterator[Group]:
 
 
 def say_goodbye(group: Group, error: BaseException) -> None:
-    """Tell the others why this process ends, unless they know."""
-    if not isinstance(group, ProcessGroup) or isinstance(error, GroupError):
-        return
-    if error is not group.watch.known:
+    """Tell the others why this process ends, unless they have raised the same error."""
+    if isinstance(group, ProcessGroup) and error is not group.watch.known:
         group.watch.tell(error)
         if group.is_first:  # it keeps the store that the others hear it by
             time.sleep(LAST_WORDS)

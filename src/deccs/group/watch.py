@@ -41,7 +41,7 @@ class Watch:
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
         self.store, self.rank, self.size = store, rank, size
-        self.failure: str | None = None  # what is known of a process that has ended
+        self.first: tuple[int, str] | None = None  # another process that has ended, and how
         self.is_heard = False  # whether the program knows of it
         self.known: BaseException | None = None  # an error that all processes have raised
         self.names: list[str] = []  # of the processes, by rank
@@ -75,11 +75,19 @@ class Watch:
         self._thread.join(timeout=2 * BEAT)
 
     def tell(self, error: BaseException) -> None:
-        """Let the others know that this process ends with an error."""
+        """Let the others know that this process ends with an error, or which other one has ended before."""
         cause = error.__cause__ or error  # what a command line has told its user already
-        words = f"{type(cause).__name__}: {cause}".splitlines()[0][:1000]
+        words = f"has ended: {type(cause).__name__}: {cause}".splitlines()[0][:1000]
         with suppress(Exception), self._lock:
-            self.store.set("failure", json.dumps([self.rank, words]))
+            self.store.set("failure", json.dumps(self.first or (self.rank, words)))
+
+    @property
+    def failure(self) -> str | None:
+        """What is known of another process that has ended, as a message."""
+        if self.first is None:
+            return None
+        rank, what = self.first
+        return f"{self.names[rank]} {what.rstrip('.')}. So this process ends, too."
 
     def check(self) -> None:
         """Raise a GroupError if another process has ended."""
@@ -145,25 +153,23 @@ class Watch:
                 if self.store.check(["failure"]):
                     rank, words = json.loads(self.store.get("failure"))
                     if rank != self.rank:
-                        self._note(rank, f"has ended: {words}")
+                        self.first = rank, words
                     return
                 beats = self.store.multi_get([f"beat/{rank}" for rank in range(self.size)])
         except RuntimeError:  # the first process keeps the store
-            self._note(0, "has ended")
+            self.first = 0, "has ended"
             return
         for rank, beat in enumerate(beats):
             last, since = self.heard[rank]
             if beat != last:
                 self.heard[rank] = beat, now
             elif is_gone(self.pids[rank]):
-                self._note(rank, "has ended without a word: it was killed, or has crashed")
+                self.first = rank, "has ended without a word: it was killed, or has crashed"
             elif rank != self.rank and now - since > longest:
-                self._note(
-                    rank, f"has said nothing for {now - since:.0f} seconds and counts as ended"
+                self.first = (
+                    rank,
+                    f"has said nothing for {now - since:.0f} seconds and counts as ended",
                 )
-
-    def _note(self, rank: int, what: str) -> None:
-        self.failure = f"{self.names[rank]} {what.rstrip('.')}. So this process ends, too."
 
 
 def namespace() -> str:
@@ -176,12 +182,13 @@ def namespace() -> str:
 
 
 def is_gone(pid: int | None) -> bool:
-    """Whether there is no process of this number on this machine."""
-    try:
-        if pid is not None:
-            os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # it is there, and somebody else's
+    """Whether the process of this number on this machine has ended; its launcher may not have noticed yet."""
+    if pid is None:
         return False
-    return False
+    try:
+        facts = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return facts.rpartition(")")[2].split()[0] in "ZX"  # its state, after its name in brackets

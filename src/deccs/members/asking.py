@@ -11,7 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 
-from deccs.group import ALONE, Group
+from deccs.group.group import ALONE, Group
 from deccs.labels import as_labels
 from deccs.members.checks import is_labeling
 from deccs.members.guard import guarded

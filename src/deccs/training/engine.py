@@ -22,7 +22,7 @@ from torch import nn
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from deccs.events import NOBODY, Listeners, Progress
-from deccs.group import ALONE, Group
+from deccs.group.group import ALONE, Group
 from deccs.network.autoencoder import TrainingError
 from deccs.network.device import precision_for
 from deccs.storage import NO_CHECKPOINT, Checkpoint

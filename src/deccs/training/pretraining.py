@@ -17,7 +17,7 @@ from deccs.data.rows import Rows
 from deccs.data.sampling import Index
 from deccs.data.source import blocks, rows_at_once
 from deccs.events import NOBODY, Listeners
-from deccs.group import ALONE, Group
+from deccs.group.group import ALONE, Group
 from deccs.network.autoencoder import Autoencoder
 from deccs.network.by_hand import FeedForward
 from deccs.network.device import threads_for

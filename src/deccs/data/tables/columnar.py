@@ -15,7 +15,7 @@ from deccs.data.tables.isolated import SECONDS, IsolatedError, isolated
 from deccs.data.tables.raw import OpenedFile, RawTable, TableError, listed
 from deccs.data.tables.readers import PARQUET_FILES, PARTS, reader
 from deccs.data.tables.scratch import scratch
-from deccs.group import ALONE, Group, check_same, share
+from deccs.group.group import ALONE, Group, check_same, share
 
 PARQUET, ARROW = b"PAR1", b"ARRO"  # first bytes
 SLOWEST = 10 * 2**20  # bytes a second: even a slow network drive reads so fast

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from deccs.data.tables.raw import RawTable, TableError
-from deccs.group import ALONE, Group
+from deccs.group.group import ALONE, Group
 
 FOLDER = "a folder of images"  # registered like an ending
 PARTS = "a folder or a pattern of Parquet files (sales/*.parquet)"

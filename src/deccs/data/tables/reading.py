@@ -27,7 +27,7 @@ from deccs.data.tables.raw import RawTable, TableError, listed
 from deccs.data.tables.readers import read_raw
 from deccs.data.tables.scratch import scratch
 from deccs.data.tabulate import FrameTable, coded_rows
-from deccs.group import ALONE, Group
+from deccs.group.group import ALONE, Group
 
 if TYPE_CHECKING:
     import polars as pl
