@@ -6,17 +6,19 @@ network makes of them. A part is complete or not there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from deccs.answer import Answer
-from deccs.app.run_error import RunError
 from deccs.data.tables import Table
 from deccs.labeling import ROWS_OF_PART
 from deccs.storage.atomic import replacing
+
+if TYPE_CHECKING:
+    import polars as pl
 
 LABELS_PARTS, EMBEDDING_PARTS = "labels", "embedding"
 
@@ -31,7 +33,11 @@ def part_file(number: int) -> str:
 
 
 class PartsWriter:
-    """Writes the answers of a fit, or of a prediction, part by part."""
+    """Writes the answers of a fit, or of a prediction, part by part.
+
+    A part has all rows of the table up to its last one; those that were dropped have no label there, and are not in the
+    embedding.
+    """
 
     def __init__(
         self,
@@ -40,30 +46,19 @@ class PartsWriter:
         names: Sequence[str] | None,
         *,
         with_columns: bool = False,
+        with_embedding: bool = True,
     ) -> None:
         self.folder, self.table, self.names = folder, table, names
-        self.with_columns = with_columns
-        self.kept = None if table.kept.all() else np.flatnonzero(table.kept)
-        self.n_done = 0  # rows in finished parts
+        self.with_columns, self.with_embedding = with_columns, with_embedding
+        self.kept = kept_places(table)
+        self.n_done = 0  # labels in finished parts
         self.n_rows = 0  # with those of the next part
         self.waiting: list[dict[str, Any]] = []  # columns of answers of the next part
 
     def start_after(self, n_rows: int) -> None:
-        """Go on after so many rows, which an earlier process has written."""
-        for place in (LABELS_PARTS, EMBEDDING_PARTS):
+        """Go on after so many labels, which an earlier process has written."""
+        for place in (LABELS_PARTS, EMBEDDING_PARTS) if self.with_embedding else (LABELS_PARTS,):
             (self.folder / place).mkdir(parents=True, exist_ok=True)
-        parts = range(-(-n_rows // ROWS_OF_PART))
-        absent = [
-            path
-            for place in (LABELS_PARTS, EMBEDDING_PARTS)
-            for number in parts
-            if not (path := self.folder / place / part_file(number)).is_file()
-        ]
-        if absent:
-            raise RunError(
-                f"{absent[0]}, which an interrupted fit has written, is not there any more. Start again with "
-                "--overwrite."
-            )
         self.n_done = self.n_rows = n_rows
 
     def write(self, answer: Answer) -> None:
@@ -71,7 +66,8 @@ class PartsWriter:
         columns: dict[str, Any] = {"label": answer.labels.astype(np.int32)}
         if answer.confidence is not None:
             columns["confidence"] = answer.confidence.astype(np.float32)
-        columns["Z"] = answer.Z.astype(np.float32)
+        if self.with_embedding:
+            columns["Z"] = answer.Z.astype(np.float32)
         self.waiting.append(columns)
         self.n_rows += len(answer)
 
@@ -84,26 +80,115 @@ class PartsWriter:
         columns = {
             name: np.concatenate([part[name] for part in self.waiting]) for name in self.waiting[0]
         }
-        Z = columns.pop("Z")
-        start, stop = self.n_done, self.n_done + len(Z)
-        rows = np.arange(start, stop) if self.kept is None else self.kept[start:stop]
-        key = pl.Series(self.table.key, self.table.ids[rows])
-        labels = pl.DataFrame([key, *(pl.Series(name, some) for name, some in columns.items())])
+        Z = columns.pop("Z", None)
+        stop = self.n_done + len(columns["label"])
+        rows = rows_of_labels(self.kept, self.n_done, stop, len(self.table.kept))
+        kept = self.table.kept[rows.start : rows.stop]
+        key = pl.Series(self.table.key, self.table.ids[rows.start : rows.stop])
+        labels = pl.DataFrame(
+            [key, *(spread(pl.Series(name, some), kept) for name, some in columns.items())]
+        )
         if self.names:
             numbered = dict(enumerate(self.names))
             name = pl.col("label").replace_strict(numbered, default="", return_dtype=pl.String)
-            labels = labels.insert_column(2, labels.select(name.alias("name")).to_series())
+            named = pl.when(pl.col("label").is_not_null()).then(name).alias("name")
+            labels = labels.insert_column(2, labels.select(named).to_series())
         if self.with_columns:
-            beside = self.table.columns_of(rows, labels.columns)
+            beside = self.table.columns_of(np.arange(rows.start, rows.stop))
+            if self.table.id_column == self.table.key:  # it is there already
+                beside = beside.drop(self.table.key)
+            beside = beside.rename(names_beside(labels.columns, beside.columns))
             labels = pl.concat([labels, beside], how="horizontal")
-        embedding = pl.DataFrame(
-            [key, *(pl.Series(f"z{at}", Z[:, at]) for at in range(Z.shape[1]))]
-        )
         number = (stop - 1) // ROWS_OF_PART
-        for place, frame in ((EMBEDDING_PARTS, embedding), (LABELS_PARTS, labels)):
-            with replacing(self.folder / place / part_file(number)) as file:
-                frame.write_parquet(file)
+        if Z is not None:
+            numbers = [pl.Series(f"z{at}", Z[:, at]) for at in range(Z.shape[1])]
+            self._write(EMBEDDING_PARTS, number, pl.DataFrame([key.filter(kept), *numbers]))
+        self._write(LABELS_PARTS, number, labels)
         self.n_done, self.waiting = stop, []
+
+    def _write(self, place: str, number: int, frame: pl.DataFrame) -> None:
+        with replacing(self.folder / place / part_file(number)) as file:
+            frame.write_parquet(file)
+
+
+def kept_places(table: Table) -> np.ndarray | None:
+    """(n_kept,) the rows that are labeled; None for all."""
+    return None if table.kept.all() else np.flatnonzero(table.kept)
+
+
+def rows_of_labels(kept: np.ndarray | None, start: int, stop: int, n_rows: int) -> range:
+    """The rows of a table that the labels from ``start`` to ``stop`` - 1 belong to, with dropped ones between them.
+
+    Dropped rows are written with the label after them, and those at the end with the last one.
+
+    >>> rows_of_labels(np.array([1, 2, 4]), 0, 2, 6), rows_of_labels(np.array([1, 2, 4]), 2, 3, 6)
+    (range(0, 3), range(3, 6))
+    """
+    if kept is None:
+        return range(start, stop)
+    first = int(kept[start - 1]) + 1 if start else 0
+    return range(first, int(kept[stop - 1]) + 1 if stop < len(kept) else n_rows)
+
+
+def spread(values: pl.Series, kept: np.ndarray) -> pl.Series:
+    """The values of rows that are kept, with nothing for the others: kept is (n_rows,).
+
+    >>> import polars as pl
+    >>> spread(pl.Series([7, 8]), np.array([True, False, True])).to_list()
+    [7, None, 8]
+    """
+    import polars as pl
+
+    if kept.all():
+        return values
+    index = pl.Series(np.cumsum(kept) - 1).set(pl.Series(~kept), None)
+    return values.gather(index)
+
+
+def names_beside(ours: Iterable[str], theirs: Sequence[str]) -> dict[str, str]:
+    """Names of columns of a file that are not those of labels, nor each other's. A spreadsheet ignores case.
+
+    >>> names_beside(["id", "label"], ["size", "label", "label (file)", "ID"])
+    {'size': 'size', 'label': 'label (file)', 'label (file)': 'label (file) (file)', 'ID': 'ID (file)'}
+    """
+    taken, found = {name.lower() for name in ours}, {}
+    for name in theirs:
+        free = name
+        while free.lower() in taken:
+            free = f"{free} (file)"
+        taken.add(free.lower())
+        found[name] = free
+    return found
+
+
+def n_usable_parts(folder: Path, table: Table, *, with_columns: bool) -> int:
+    """How many parts that an interrupted fit has written can stay: they are there, of these rows and columns."""
+    kept = kept_places(table)
+    n_labels = len(table.kept) if kept is None else len(kept)
+    for number in range(-(-n_labels // ROWS_OF_PART)):
+        stop = min((number + 1) * ROWS_OF_PART, n_labels)
+        rows = rows_of_labels(kept, number * ROWS_OF_PART, stop, len(table.kept))
+        ids = table.ids[rows.start : rows.stop]
+        labels = folder / LABELS_PARTS / part_file(number)
+        there = (folder / EMBEDDING_PARTS / part_file(number)).is_file() and labels.is_file()
+        if not (there and is_part_of(labels, table.key, ids, with_columns=with_columns)):
+            return number
+    return -(-n_labels // ROWS_OF_PART)
+
+
+def is_part_of(path: Path, key: str, ids: np.ndarray, *, with_columns: bool) -> bool:
+    """Whether a part has the labels of these rows, and columns of the file beside them only if these are wanted."""
+    import polars as pl
+
+    try:
+        columns = pl.read_parquet_schema(path)
+        if key not in columns:
+            return False
+        written = pl.read_parquet(path, columns=[key], glob=False)[key]
+    except (pl.exceptions.PolarsError, OSError):
+        return False
+    has_columns = bool(set(columns) - {key, "label", "name", "confidence"})
+    return has_columns == with_columns and np.array_equal(written.to_numpy(), ids)
 
 
 def labels_in_parts(folder: Path) -> Any:
@@ -113,9 +198,22 @@ def labels_in_parts(folder: Path) -> Any:
     return pl.scan_parquet(sorted((folder / LABELS_PARTS).glob("part-*.parquet")), glob=False)
 
 
-def confidence_in_parts(folder: Path) -> np.ndarray | None:
-    """(n_rows,) the confidence of all rows, None where the method has none."""
-    frame = labels_in_parts(folder)
-    if "confidence" not in frame.collect_schema():
-        return None
-    return frame.select("confidence").collect().to_series().to_numpy()
+def answer_in_parts(folder: Path, *, with_embedding: bool = False) -> Answer:
+    """Labels and confidence of all rows that are labeled, and the embedding if it is wanted."""
+    labels = labels_in_parts(folder)
+    chosen = [name for name in ("label", "confidence") if name in labels.collect_schema()]
+    columns = labels.select(chosen).drop_nulls("label").collect(engine="streaming")
+    known = columns["label"].to_numpy()
+    Z = np.empty((len(known), 0))
+    if with_embedding:
+        Z = embedding_in_parts(folder)
+    confidence = columns["confidence"].to_numpy() if "confidence" in columns else None
+    return Answer(Z, known, confidence=confidence)
+
+
+def embedding_in_parts(folder: Path) -> np.ndarray:
+    """(n_rows, n_latent) of all rows that are labeled."""
+    import polars as pl
+
+    frames = map(pl.read_parquet, sorted((folder / EMBEDDING_PARTS).glob("part-*.parquet")))
+    return np.concatenate([frame[:, 1:].to_numpy() for frame in frames])
