@@ -6,7 +6,8 @@ from sklearn.datasets import make_blobs
 from deccs import base, labeling
 from deccs.app import labels_file, parts, run_folder
 from deccs.data import learning_rows, scanned
-from deccs.data.tables import columnar, delimited, json_lines
+from deccs.data.tables import TableError, columnar, delimited, json_lines
+from deccs.data.tables.isolated import IsolatedError
 
 N_LEARNED = 300
 N_PART = 256
@@ -16,7 +17,12 @@ CENTERS = [[0, 0, 0, 0], [8, 0, 8, 0], [0, 8, 0, 8]]
 def call_here(function, *arguments, seconds=0):
     """What :func:`deccs.data.tables.isolated.isolated` does, in this process: it knows the low limits."""
     assert function.startswith("deccs.data.tables.columnar:")
-    return getattr(columnar, function.partition(":")[2])(*arguments)
+    try:
+        return getattr(columnar, function.partition(":")[2])(*arguments)
+    except TableError:
+        raise
+    except Exception as error:
+        raise IsolatedError(str(error)) from error
 
 
 def lower_limits(monkeypatch):
