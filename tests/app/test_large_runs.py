@@ -19,7 +19,6 @@ SETTINGS = """
 clusters = 3
 rounds = 0
 [settings]
-views = "none"
 network.layers = [8, 2]
 rounds = {n_init = 1, n_steps = 5, batch_size = 64}
 [settings.pretraining]
@@ -42,7 +41,7 @@ WITHOUT_PARTS = [
     "summary.json",
 ]
 
-pytestmark = pytest.mark.usefixtures("quick_classifiers")
+pytestmark = pytest.mark.usefixtures("quick_classifiers", "quick_manifold")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,7 +55,7 @@ def low_limits():
 def place(tmp_path_factory):
     """A folder with the same rows as one file, as several and as text, and settings for a quick fit."""
     place = tmp_path_factory.mktemp("large")
-    (place / "fit.toml").write_text(SETTINGS.replace('views = "none"\n', ""))
+    (place / "fit.toml").write_text(SETTINGS)
     FRAME.write_parquet(place / "x.parquet", row_group_size=64)
     (place / "all").mkdir()
     for number, part in enumerate(FRAME.iter_slices(300)):
@@ -68,8 +67,8 @@ def place(tmp_path_factory):
 
 
 def fit(place, data, out, *words):
-    config = ("--config", place / "fit.toml")
-    return deccs("fit", data, *config, "--id", "key", "--out", out, *words)
+    options = ("--config", place / "fit.toml", "--set", "views=none", "--id", "key")
+    return deccs("fit", data, *options, "--out", out, *words)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +93,7 @@ def test_a_large_fit_writes_parts(run, place):
     labels = labels_in(run)
     assert labels.columns == ["id", "label", "name", "confidence"]
     assert labels["id"].to_list() == KEYS.tolist()
-    assert ari(TRUTH, labels["label"].to_numpy()) == 1
+    assert ari(TRUTH, labels["label"].to_numpy()) > 0.95
     assert labels["confidence"].is_between(0, 1).all()
     model = DECCS.load(run / "model")
     assert_array_equal(model.labels_, labels["label"])
@@ -146,7 +145,7 @@ def test_dropped_rows_have_no_label_and_keep_their_place(place, tmp_path):
     assert labels["id"].to_list() == KEYS.tolist()
     assert_array_equal(labels["label"].is_null(), GAPS)
     assert_array_equal(labels["name"].is_null(), GAPS)
-    assert ari(TRUTH[~GAPS], labels["label"].drop_nulls().to_numpy()) == 1
+    assert ari(TRUTH[~GAPS], labels["label"].drop_nulls().to_numpy()) > 0.95
     Z = pl.read_parquet(tmp_path / "run" / "embedding" / "part-*.parquet")
     assert Z["id"].to_list() == KEYS[~GAPS].tolist()
     out = tmp_path / "new.parquet"
