@@ -52,7 +52,7 @@ from deccs.clock import Clock
 from deccs.data.kinds import ColumnKind, short
 from deccs.data.tables import Table, read_like, read_table
 from deccs.data.tables.databases import without_password
-from deccs.data.tables.raw import listed
+from deccs.data.tables.raw import GoneError, TableError, listed
 from deccs.data.tables.readers import READERS
 from deccs.datasets.sources import SOURCES
 from deccs.datasets.store import cache_folder, file_at_hand
@@ -205,8 +205,9 @@ def fit_into(
         OSError,
         MemoryError,
         GroupError,
-    ) as error:  # such as a full disk, or a process that was killed
-        message = f"{in_words(error).rstrip('.')}. {what_is_kept(checkpoint)}"
+    ) as error:  # such as a full disk, or another process that has ended
+        words = str(error) if isinstance(error, TableError) else in_words(error)
+        message = f"{words.rstrip('.')}. {what_is_kept(checkpoint)}"
         raise output.failure(message, UNEXPECTED) from error
     with report_failures(out, output):
         checkpoint.discard()
@@ -264,7 +265,7 @@ def train(
                 raise RunError(f"{error} Or add --overwrite to remove it.") from error
             checkpoint.discard()
             model.fit(table.rows)
-        except InUseError:  # the states are those of somebody else
+        except (InUseError, GoneError):  # the states are those of somebody else, or will be used
             raise
         except ValueError:
             if can_resume and not resume:  # bad input leaves nothing

@@ -17,12 +17,12 @@ from typing import Any, BinaryIO, Protocol, TextIO
 import numpy as np
 
 from deccs.answer import Answer
-from deccs.app.parts import LABELS_PARTS, PartsWriter, labels_in_parts
+from deccs.app.parts import LABELS_PARTS, PartsWriter, labels_in_parts, names_beside, spread
 from deccs.app.run_error import RunError
 from deccs.data.tables import Table
 from deccs.data.tables.readers import read_raw
 from deccs.group.group import ALONE
-from deccs.labeling import own_parts
+from deccs.labeling import ROWS_OF_PART, own_parts
 from deccs.storage.atomic import replacing
 
 LABELS_NAMES = ("labels.csv", "labels.parquet", "labels.xlsx")
@@ -93,19 +93,29 @@ class LabelsFormat:
     def name(self) -> str:
         return f"labels.{self.kind}"
 
-    def opened(self, file: Any, table: Table, names: Sequence[str] | None) -> LabelsWriter:
-        """What writes to a file that is open; stdout takes text, other files bytes."""
-        if self.kind == "csv" and not self.with_columns:
-            text = file if isinstance(file, TextIOBase) else codecs.getwriter("utf-8")(file)
-            return LabelsFile(text, table, raw_ids=self.raw_ids, names=names)
+    def check(self, table: Table) -> None:
+        """Raise a RunError where this format cannot hold the labels of a table."""
+        if self.with_columns and table.frame is None:
+            raise RunError(
+                "--with-columns writes the columns of a table beside the labels, and arrays and images have "
+                "none. Leave it out."
+            )
         if self.kind == "xlsx" and len(table.kept) > MOST_EXCEL_ROWS:
             raise RunError(
                 f"A spreadsheet has at most {MOST_EXCEL_ROWS:,} rows below its header, and there are "
                 f"{len(table.kept):,}. Write Parquet or CSV."
             )
+
+    def opened(self, file: Any, table: Table, names: Sequence[str] | None) -> LabelsWriter:
+        """What writes to a file that is open; stdout takes text, other files bytes."""
+        self.check(table)
+        if self.kind == "csv" and not self.with_columns:
+            text = file if isinstance(file, TextIOBase) else codecs.getwriter("utf-8")(file)
+            return LabelsFile(text, table, raw_ids=self.raw_ids, names=names)
         out = getattr(file, "buffer", file)
-        if self.kind == "parquet" and table.is_large and table.kept.all():
-            return PartsFile(out, table, names, with_columns=self.with_columns)
+        is_large = table.is_large or len(table.kept) > ROWS_OF_PART
+        if is_large and self.kind != "xlsx" and table.kept.any():
+            return PartsFile(out, table, self, names)
         return LabelsTable(out, table, self, names)
 
 
@@ -187,33 +197,48 @@ def label_columns(answer: Answer, names: Sequence[str] | None) -> dict[str, list
 
 
 class PartsFile:
-    """A Parquet file of any size, put together from parts that are written while rows are labeled."""
+    """A file of any size, put together from parts that are written while rows are labeled."""
 
     def __init__(
-        self, out: BinaryIO, table: Table, names: Sequence[str] | None, *, with_columns: bool
+        self, out: BinaryIO, table: Table, form: LabelsFormat, names: Sequence[str] | None
     ) -> None:
-        self.out, self.files = out, tempfile.TemporaryDirectory(prefix="deccs-labels-")
-        folder = Path(self.files.name)
-        self.parts = PartsWriter(folder, table, names, with_columns=with_columns)
-        self.parts.start(anew=True)
-        self.n_rows = 0  # so far
-        self.waiting_parts = own_parts(len(table.kept), ALONE)
+        self.out, self.form = out, form
+        self.files = tempfile.TemporaryDirectory(prefix="deccs-labels-")
+        folder, with_columns = Path(self.files.name), form.with_columns
+        self.parts = PartsWriter(
+            folder, table, names, with_columns=with_columns, with_embedding=False
+        )
+        self.parts.start()
+        self.n_labels = 0  # so far
+        self.coming = own_parts(int(table.kept.sum()), ALONE)[::-1]  # the next one is the last
 
     def write(self, answer: Answer) -> None:
         """The labels of the next rows."""
-        start = self.n_rows
-        while start < self.n_rows + len(answer):
-            part = self.waiting_parts[0]
-            stop = min(part.stop, self.n_rows + len(answer))
-            self.parts.write(answer.rows(np.arange(start, stop) - self.n_rows))
-            if stop == part.stop:
-                self.parts.finish(self.waiting_parts.pop(0))
-            start = stop
-        self.n_rows = start
+        start, stop = self.n_labels, self.n_labels + len(answer)
+        while start < stop:
+            part = self.coming[-1]
+            end = min(part.stop, stop)
+            self.parts.write(answer.rows(np.arange(start, end) - self.n_labels))
+            if end == part.stop:
+                self.parts.finish(self.coming.pop())
+            start = end
+        self.n_labels = stop
 
     def finish(self) -> None:
         """Write the file."""
-        labels_in_parts(self.parts.folder).sink_parquet(self.out)
+        import polars as pl
+
+        labels = labels_in_parts(self.parts.folder)
+        schema = labels.collect_schema()
+        if "confidence" in schema:
+            labels = labels.with_columns(pl.col("confidence").round(4))
+        if self.form.kind == "parquet":
+            labels.sink_parquet(self.out)
+        else:
+            texts = [name for name, dtype in schema.items() if dtype == pl.String]
+            if not self.form.raw_ids:
+                labels = labels.with_columns(safe_text(name) for name in texts if name != "name")
+            labels.sink_csv(self.out)
         self.files.cleanup()
 
 
@@ -236,9 +261,6 @@ class LabelsTable:
         import polars as pl
 
         kept = self.table.kept
-        places = np.full(len(kept), -1)
-        places[kept] = np.arange(kept.sum())
-        index = pl.Series(places).set(pl.Series(~kept), None)
         named = self._columns_of_file()
         key = self.table.key
         labels = {key: self._ids(key)}
@@ -246,7 +268,7 @@ class LabelsTable:
             some = pl.Series(name, values, dtype=None if values else pl.Int64)
             if name == "confidence":
                 some = some.round(4)
-            labels[name] = some.gather(index) if len(some) else pl.Series(name, [None] * len(kept))
+            labels[name] = spread(some, kept) if len(some) else pl.Series(name, [None] * len(kept))
         frame = pl.DataFrame([values.alias(name) for name, values in labels.items()])
         if named is not None:
             if self.table.id_column == key:  # it is there already
@@ -281,32 +303,12 @@ class LabelsTable:
         if not self.form.with_columns:
             return None
         frame = self.table.frame
-        if frame is None:
-            raise RunError(
-                "--with-columns writes the columns of a table beside the labels, and arrays and images have "
-                "none. Leave it out."
-            )
+        assert frame is not None
         schema = frame.collect_schema()
         if self.form.kind != "csv" or self.form.raw_ids:  # cells of others say that they are text
             return frame
         texts = [name for name, dtype in schema.items() if dtype == pl.String]
         return frame.with_columns(safe_text(name) for name in texts)
-
-
-def names_beside(ours: Iterable[str], theirs: Sequence[str]) -> dict[str, str]:
-    """Names of columns of a file that are not those of labels, nor each other's. A spreadsheet ignores case.
-
-    >>> names_beside(["id", "label"], ["size", "label", "label (file)", "ID"])
-    {'size': 'size', 'label': 'label (file)', 'label (file)': 'label (file) (file)', 'ID': 'ID (file)'}
-    """
-    taken, found = {name.lower() for name in ours}, {}
-    for name in theirs:
-        free = name
-        while free.lower() in taken:
-            free = f"{free} (file)"
-        taken.add(free.lower())
-        found[name] = free
-    return found
 
 
 def safe_text(name: str) -> Any:
@@ -394,16 +396,18 @@ def read_labels(path: Path, *, raw_ids: bool) -> tuple[str, dict[str, int]]:
 
 def read_parts(folder: Path) -> tuple[str, dict[str, int]]:
     """The labels of a large run; each part is checked."""
-    names: list[str] = []
-    labels: list[int] = []
-    for part in sorted(folder.glob("part-*.parquet")):
-        frame = labels_frame(part)
-        key = frame.columns[0]
-        names += frame[key].cast(str).to_list()
-        labels += frame["label"].to_list()
-    if not names:
+    labels: dict[str, int] = {}
+    key, n_rows = "", 0
+    for path in sorted(folder.glob("part-*.parquet")):
+        part_key, part = read_labels(path, raw_ids=True)
+        labels |= part
+        n_rows += len(part)
+        if part_key != (key or part_key) or len(labels) < n_rows:
+            raise RunError(f"{path}: its rows are named otherwise, or are in an earlier part, too.")
+        key = part_key
+    if not key:
         raise RunError(f"{folder} has no part-*.parquet. Is it from a finished run?")
-    return key, dict(zip(names, labels, strict=True))
+    return key, labels
 
 
 def read_csv_labels(path: Path, *, raw_ids: bool) -> tuple[str, dict[str, int]]:

@@ -24,7 +24,13 @@ import numpy as np
 from deccs import storage
 from deccs.answer import Answer
 from deccs.app.labels_file import LABELS_NAMES, LabelsFormat
-from deccs.app.parts import EMBEDDING_PARTS, LABELS_PARTS, PartsWriter, confidence_in_parts
+from deccs.app.parts import (
+    EMBEDDING_PARTS,
+    LABELS_PARTS,
+    PartsWriter,
+    answer_in_parts,
+    unusable_parts,
+)
 from deccs.app.run_error import RunError
 from deccs.base import Clusterer
 from deccs.clock import Clock
@@ -32,6 +38,7 @@ from deccs.data.tables import Table
 from deccs.describing.description import describe
 from deccs.events import Callback
 from deccs.json_values import finite
+from deccs.labeling import ROWS_OF_PART, state_name
 from deccs.report import write_report
 from deccs.storage.atomic import LEFTOVER, replacing, sync_folder, write_text
 from deccs.storage.locks import NAME as LOCK
@@ -51,9 +58,8 @@ RESULTS = (
     MODEL,
     SUMMARY,
 )
-UNFINISHED = (
-    ".results-unfinished"  # of a large table: parts survive a kill, and the same fit goes on
-)
+# Of a large table: parts survive a kill, and the same fit goes on after them.
+UNFINISHED = ".results-unfinished"
 PART, COMPLETE, MOVING = ".part-", ".results-complete", ".results-moving"
 NEW_ROUNDS = ".rounds.jsonl"  # while the results of an earlier fit are still there
 MOST_LOG = 2**30  # bytes of rounds.jsonl that are read again
@@ -164,12 +170,14 @@ class RunWriter(Callback):
     ) -> None:
         self.folder, self.table, self.leads = folder, table, leads
         self.format = labels or LabelsFormat()
+        self.format.check(table)
         self.estimator: Any = None
         self.parts: PartsWriter | None = None  # of a large table
         self.stage = folder  # a hidden folder from the first answer on
         self.is_finished = False
         self.clock: Clock | None = None  # from the first label on
         self.blocks: list[Answer] = []  # without the embedding, which can be large
+        self._answer: Answer | None = None  # of a large table
         self._stack = ExitStack()
         self._files = ExitStack()
 
@@ -190,6 +198,8 @@ class RunWriter(Callback):
     def on_fit_start(self, estimator: Any) -> None:
         """Names of clusters are those of this estimator."""
         self.estimator = estimator
+        if self.leads:
+            forget_lost_parts(self.folder, self.table, self.format)
 
     def on_parts(self, n_known: int) -> None:
         """The table is large: its labels are written in parts, of which some may be there."""
@@ -198,7 +208,9 @@ class RunWriter(Callback):
         names = getattr(self.estimator, "cluster_names_", None)
         with_columns = self.format.with_columns
         self.parts = PartsWriter(self.stage, self.table, names, with_columns=with_columns)
-        self.parts.start(anew=self.leads and n_known == 0)
+        if self.leads and n_known == 0:
+            remove(self.stage)
+        self.parts.start()
 
     def on_part(self, rows: range) -> None:
         """Write the part whose answers were told."""
@@ -239,11 +251,9 @@ class RunWriter(Callback):
         That of a large table has labels and confidence alone.
         """
         if self.parts is not None:
-            labels = self.estimator.labels_
-            folder = self.folder if self.is_finished else self.stage
-            return Answer(
-                np.empty((len(labels), 0)), labels, confidence=confidence_in_parts(folder)
-            )
+            if self._answer is None:
+                self._answer = answer_in_parts(self.stage)
+            return self._answer
         whole = Answer.joined(self.blocks)
         if not self.is_finished:
             return whole
@@ -254,6 +264,8 @@ class RunWriter(Callback):
         if self.parts is None:
             self.labels.finish()
             self._files.close()
+        elif len(model.labels_) <= ROWS_OF_PART:
+            self._join_part()
         storage.save(model, self.stage / MODEL, preprocessing=self.table.preprocessing())
         text = description_text(*learned_from(model, self.table))
         if text:
@@ -268,6 +280,21 @@ class RunWriter(Callback):
         settle(self.folder)
         self.is_finished = True
 
+    def _join_part(self) -> None:
+        """One part alone becomes the files that smaller tables have."""
+        self.answer()
+        whole = answer_in_parts(self.stage, with_embedding=True)
+        with replacing(self.stage / EMBEDDING) as file:
+            write_npy_header(file, whole.Z.shape)
+            file.write(np.ascontiguousarray(whole.Z, dtype="<f4").tobytes())
+        names = getattr(self.estimator, "cluster_names_", None)
+        with replacing(self.stage / self.format.name) as file:
+            labels = self.format.opened(file, self.table, names)
+            labels.write(whole)
+            labels.finish()
+        for place in (LABELS_PARTS, EMBEDDING_PARTS):
+            remove(self.stage / place)
+
     def _open(self, answer: Answer) -> None:
         self.stage = Path(tempfile.mkdtemp(dir=self.folder, prefix=PART))
         self._stack.callback(shutil.rmtree, self.stage, ignore_errors=True)
@@ -276,6 +303,13 @@ class RunWriter(Callback):
         shape = int(self.table.kept.sum()), answer.Z.shape[1]
         write_npy_header(self.embedding, shape)
         self.labels_file = self._files.enter_context(replacing(self.stage / self.format.name))
+
+
+def forget_lost_parts(folder: Path, table: Table, form: LabelsFormat) -> None:
+    """Have rows labeled again whose part an interrupted fit has not written, or with other columns."""
+    unfinished, with_columns = folder / UNFINISHED, form.with_columns
+    for part in unusable_parts(unfinished, table, with_columns=with_columns):
+        (folder / CHECKPOINT / f"{state_name(part)}.state.zip").unlink(missing_ok=True)
 
 
 def write_npy_header(out: BinaryIO, shape: tuple[int, int]) -> None:

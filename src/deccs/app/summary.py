@@ -196,6 +196,8 @@ def summary_text(out: Path, summary: Mapping[str, Any]) -> str:
     if data["rows_without_label"]:
         lines["no label"] = f"{data['rows_without_label']} rows with missing values"
     seconds = summary["seconds"]
+    if "learned_from" in summary:
+        lines["sample"] = f"{summary['learned_from']:,} of {data['rows']:,} rows were learned from"
     lines["seconds"] = f"{seconds['read']:.1f} to read, {seconds['fit']:.1f} to fit"
     tables = (*LABELS_NAMES, LABELS_PARTS), (EMBEDDING, EMBEDDING_PARTS)
     written = (*tables[0], CLUSTERS, *tables[1], MODEL, SUMMARY, REPORT)

@@ -28,7 +28,7 @@ from deccs.data.source import (
     is_sequential,
     source_of,
 )
-from deccs.data.tabulate import TableWarning, coded_rows, tabulated
+from deccs.data.tabulate import TableWarning, coded_rows, tabulated, warn_of_what_is_left_out
 from deccs.group.group import ALONE, Group
 from deccs.storage.values import LONGEST_MESSAGE, printable
 
@@ -68,11 +68,13 @@ def rows_of_file(X: Any, estimator: Any, *, reset: bool, group: Group) -> Any:
 
     place = X if isinstance(X, str) else Path(X)
     if reset:
-        return read_table(place, kinds=getattr(estimator, "kinds", None), group=group).rows
-    names = getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        return read_table(place).rows
-    return read_like(place, {"feature_names": tuple(names)}, estimator.coding_, missing="auto").rows
+        table = read_table(place, kinds=getattr(estimator, "kinds", None), group=group)
+        warn_of_what_is_left_out(table.kinds, stacklevel=5)
+        for note in table.notes:
+            warnings.warn(note, TableWarning, stacklevel=4)
+        return table.rows
+    names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
+    return read_like(place, {"feature_names": names}, estimator.coding_, missing="auto").rows
 
 
 def as_rows(estimator: Any, X: Any, *, reset: bool) -> RowSource:

@@ -80,7 +80,7 @@ class ScannedRows:
             else self.frame.slice(start, stop - start)
         )
         n_read = 0
-        for block in reblocked(map(self._coded, each_batch(frame, at_once)), size):
+        for block in reblocked(map(self._coded, self._batches(frame, at_once)), size):
             n_read += len(block)
             yield block
         self.check()
@@ -104,6 +104,16 @@ class ScannedRows:
             block[order[low:high]] = part[in_order[low:high] - start]
             start += len(part)
         return block
+
+    def _batches(self, frame: pl.LazyFrame, size: int) -> Iterator[pl.DataFrame]:
+        """The rows of a frame; a file that cannot be read any more is named."""
+        import polars as pl
+
+        try:
+            yield from each_batch(frame, size)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            self.check()
+            raise OSError(f"Not all rows can be read any more: {error}") from error
 
     def _coded(self, batch: pl.DataFrame) -> np.ndarray:
         cells = self.columns(batch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -48,17 +48,22 @@ class FrameTable:
         return coded_rows(self.frame, self.coding)
 
     def warn_of_what_is_left_out(self) -> None:
-        """One warning for all columns that are left out without the user having said so."""
-        told = [kind for kind in self.kinds if not kind.is_used and not kind.given]
-        if told:
-            words = [f"{kind.name!r} ({kind.kind}: {kind.why})" for kind in told[:8]]
-            more = f" and {len(told) - 8} more" if len(told) > 8 else ""
-            warnings.warn(
-                f"Left out: {', '.join(words)}{more}. To use one, say what it is: "
-                f"kinds={{{told[0].name!r}: 'category'}}; to leave it out without a word: 'id'.",
-                TableWarning,
-                stacklevel=6,
-            )
+        """See :func:`warn_of_what_is_left_out`."""
+        warn_of_what_is_left_out(self.kinds, stacklevel=7)
+
+
+def warn_of_what_is_left_out(kinds: Sequence[ColumnKind], *, stacklevel: int) -> None:
+    """One warning for all columns that are left out without the user having said so."""
+    told = [kind for kind in kinds if not kind.is_used and not kind.given]
+    if told:
+        words = [f"{kind.name!r} ({kind.kind}: {kind.why})" for kind in told[:8]]
+        more = f" and {len(told) - 8} more" if len(told) > 8 else ""
+        warnings.warn(
+            f"Left out: {', '.join(words)}{more}. To use one, say what it is: "
+            f"kinds={{{told[0].name!r}: 'category'}}; to leave it out without a word: 'id'.",
+            TableWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def tabulated(

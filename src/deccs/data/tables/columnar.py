@@ -13,17 +13,18 @@ from deccs.data.scanned import SurveyedFrame, joined, survey_part
 from deccs.data.tables.frames import LARGE, POLARS_ERRORS, finished, plain_columns, reason
 from deccs.data.tables.isolated import SECONDS, IsolatedError, isolated
 from deccs.data.tables.raw import OpenedFile, RawTable, TableError, listed
-from deccs.data.tables.readers import PARQUET_FILES, PARTS, reader
+from deccs.data.tables.readers import PARQUET_ENDINGS, PARTS, reader
 from deccs.data.tables.scratch import scratch
 from deccs.group.group import ALONE, Group, check_same, share
 
 PARQUET, ARROW = b"PAR1", b"ARRO"  # first bytes
 SLOWEST = 10 * 2**20  # bytes a second: even a slow network drive reads so fast
 CELL, TEXT_CELL = 8, 32  # bytes in memory, about
+NO_DATA = (".md", ".crc", ".json", ".yaml", ".yml")  # what describes data beside them
 SAMPLE, CURRENT = "sample.arrow", "current.txt"  # what the other process leaves behind
 
 
-@reader(".parquet", ".pq")
+@reader(*PARQUET_ENDINGS)
 def read_parquet(path: Path, *, as_text: Collection[str] = (), group: Group = ALONE) -> RawTable:
     check_parquet(path)
     return checked(path, [path], "parquet", as_text, group)
@@ -44,6 +45,11 @@ def read_arrow(path: Path, *, as_text: Collection[str] = (), group: Group = ALON
 @reader(PARTS)
 def read_parts(path: Path, *, as_text: Collection[str] = (), group: Group = ALONE) -> RawTable:
     """All Parquet files below a folder, or of a pattern, in the order of their names, as one table."""
+    if (path / "_delta_log").is_dir():
+        raise TableError(
+            f"{path} is a Delta table: its files also hold rows that were deleted. Write its rows to a "
+            "Parquet file, and give that."
+        )
     files = files_of(path)
     for file in files:
         check_parquet(file)
@@ -53,22 +59,23 @@ def read_parts(path: Path, *, as_text: Collection[str] = (), group: Group = ALON
 def files_of(path: Path) -> list[Path]:
     """The files of a folder or a pattern, in order; those that begin with a dot or an underscore are not data."""
     if path.is_dir():
-        found, root = path.rglob(PARQUET_FILES), path
+        found, root = path.rglob("*"), path
     else:
         root = Path(path.anchor)
-        pattern = path.relative_to(root) if path.is_absolute() else path
-        found = root.glob(str(pattern))
+        found = root.glob(str(path.relative_to(root) if path.is_absolute() else path))
     files = sorted(
         file
         for file in found
         if file.is_file()
         and not any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
+        and file.suffix.lower() not in NO_DATA
     )
-    others = [file for file in files if file.suffix.lower() not in (".parquet", ".pq")]
+    others = [file for file in files if file.suffix.lower() not in PARQUET_ENDINGS]
     if not files or others:
-        what = f"{listed(others)} is not Parquet" if others else "no file is there"
+        what = f"{listed(others, 3)} is not Parquet" if others else "no file is there"
         raise TableError(
-            f"{path} must name Parquet files, but {what}. Give a folder or a pattern of them."
+            f"{path} must name Parquet files, but {what}. Give a folder of them alone, or a pattern such as "
+            f"{(path if path.is_dir() else path.parent) / '*.parquet'}."
         )
     return files
 
@@ -209,11 +216,23 @@ def check_alike(name: str, schema: pl.Schema, first_name: str, first: pl.Schema)
         )
     for column, dtype in first.items():
         other = schema[column]
-        if other != dtype and not (other.is_numeric() and dtype.is_numeric()):
+        if group_of(other) != group_of(dtype) and pl.Null not in (other, dtype):
             raise TableError(
                 f"{name}: column {column!r} holds {other}, and that of {first_name} {dtype}. "
                 "Convert one of them."
             )
+
+
+def group_of(dtype: pl.DataType) -> object:
+    """Types of one group have a type that can hold the values of all of them.
+
+    >>> group_of(pl.Int8()) == group_of(pl.Float64()), group_of(pl.Int8()) == group_of(pl.String())
+    (True, False)
+    """
+    if dtype.is_numeric():
+        return "number"
+    is_text = dtype in (pl.String, pl.Categorical, pl.Enum)
+    return "text" if is_text else dtype.base_type() if dtype == pl.Datetime else dtype
 
 
 def scan_one(name: str, kind: str) -> pl.LazyFrame:

@@ -12,11 +12,8 @@ from typing import Any
 import numpy as np
 
 from deccs.data.tables.raw import RawTable, TableError, as_unicode, listed, pixel_names
-from deccs.data.tables.readers import FOLDER, reader
+from deccs.data.tables.readers import FOLDER, IMAGE_ENDINGS, reader
 
-IMAGE_ENDINGS = frozenset(
-    (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
-)
 MAX_PIXELS = 2**17  # of an image, 131,072: every pixel is a column, and no fit takes more
 RESIZED_PIXELS = 4_096  # of images that differ in size, 64 x 64
 BOX = 4  # Pillow's number for averages over the pixels below

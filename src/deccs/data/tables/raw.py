@@ -17,6 +17,10 @@ class TableError(ValueError):
     """A file cannot be read as a table; the message says why and what to do."""
 
 
+class GoneError(TableError, OSError):
+    """A file that was there cannot be read any more: what was learned until then is worth keeping."""
+
+
 @dataclass(frozen=True)
 class OpenedFile:
     """A file that is read again and again, as it was at first."""
@@ -35,7 +39,7 @@ class OpenedFile:
         try:
             is_same = OpenedFile.of(self.path) == self
         except OSError as error:
-            raise TableError(
+            raise GoneError(
                 f"{self.path} was there when the fit began and cannot be read now: {error.strerror}. "
                 "Put it back, and give the same command again."
             ) from error

@@ -12,6 +12,7 @@ A new format is one function in a file of its own, imported in ``deccs/data/tabl
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,10 @@ FOLDER = "a folder of images"  # registered like an ending
 PARTS = "a folder or a pattern of Parquet files (sales/*.parquet)"
 DATABASE = "a database (sqlite:///FILE, postgresql://...)"
 NO_ENDINGS = (FOLDER, PARTS, DATABASE)
-PARQUET_FILES = "*.parquet"
+PARQUET_ENDINGS = frozenset((".parquet", ".pq"))
+IMAGE_ENDINGS = frozenset(
+    (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
+)
 PACKED = (".gz", ".zst")  # compressed text: .csv.gz
 # What a reader may ask for by keyword.
 OPTIONS = ("encoding", "header", "as_text", "query", "group")
@@ -141,7 +145,7 @@ def ending_of(path: Path) -> str:
     if path.is_file() and path.stat().st_size == 0:
         raise TableError(f"{path} is empty. Give a table with one row per line.")
     if path.is_dir():
-        return PARTS if any(path.rglob(PARQUET_FILES)) else FOLDER
+        return folder_of(path)
     for ending in ("".join(path.suffixes[-2:]).lower(), path.suffix.lower()):
         if ending in READERS:
             return ending
@@ -149,3 +153,10 @@ def ending_of(path: Path) -> str:
         f"{path} ends in {path.suffix.lower() or 'nothing'!r}, which is not a known format. "
         f"Known formats are {readable()}."
     )
+
+
+def folder_of(path: Path) -> str:
+    """What a folder holds: parts of a table, or images if there are more of them."""
+    endings = Counter(file.suffix.lower() for file in path.rglob("*.*"))
+    n_parts = sum(endings[ending] for ending in PARQUET_ENDINGS)
+    return PARTS if n_parts > sum(endings[ending] for ending in IMAGE_ENDINGS) else FOLDER

@@ -81,7 +81,7 @@ class Table:
     def of_rows(self, index: np.ndarray) -> Table:
         """The table of some of the rows that are clustered, in memory: (n_some,) places among them, in order."""
         rows = np.flatnonzero(self.kept)[index]
-        frame = None if self.frame is None else self._frame_of(rows).lazy()
+        frame = None if self.frame is None else self.columns_of(rows).lazy()
         coding = self.coding
         if frame is not None and coding is not None:
             chosen: RowSource = coded_rows(frame, coding)
@@ -98,17 +98,8 @@ class Table:
             sample=None,
         )
 
-    def columns_of(self, rows: np.ndarray, beside: Collection[str]) -> pl.DataFrame:
-        """All columns of the file for these rows, in order, named so that they can stand beside others."""
-        if self.frame is None:
-            raise TableError("An array has no columns to be written beside the labels.")
-        names = self.frame.collect_schema().names()
-        return self._frame_of(rows).rename(
-            {name: f"{name} (file)" if name in beside else name for name in names}
-        )
-
-    def _frame_of(self, rows: np.ndarray) -> pl.DataFrame:
-        """These rows of the frame, with all columns."""
+    def columns_of(self, rows: np.ndarray) -> pl.DataFrame:
+        """All columns of these rows of a frame, in order."""
         assert self.frame is not None
         if self.sample is not None and np.array_equal(rows, self.sample.index):
             return self.sample.sample
@@ -425,7 +416,7 @@ def read_like(
     Parameters
     ----------
     path : the file, or the address of a database
-    preprocessing : ``Table.preprocessing()`` of the table the model was fitted on
+    preprocessing : ``Table.preprocessing()`` of the table the model was fitted on; without names, all columns are taken
     coding : ``model.coding_``
     missing, encoding, header : as in ``read_table``; None for the same as in the fit
     query : what to ask a database
@@ -434,8 +425,10 @@ def read_like(
     header = preprocessing.get("header") if header is None else header
     missing = missing or preprocessing.get("missing", "error")
     check_choice(missing)
-    names, id_column = tuple(preprocessing["feature_names"]), preprocessing.get("id_column")
+    id_column = preprocessing.get("id_column")
     raw = read_raw(path, encoding=encoding, header=header, as_text=as_text(id_column), query=query)
+    raw = columnar(raw)
+    names = tuple(preprocessing["feature_names"] or raw.names)
     check_image_shape(raw, preprocessing.get("image_shape"), path)
     notes: tuple[str, ...] = raw.notes
     if id_column is not None and id_column not in (*raw.names, *raw.extras):
@@ -498,7 +491,11 @@ def frame_like(
     frame = raw.frame
     assert frame is not None
     by_numbers = coding or Coding(tuple(Column(name, "number") for name in names))
-    n_missing = frame.select(pl.col(names).null_count()).collect().row(0)
+    if raw.survey is not None:
+        n_missing = [raw.survey.n_missing[name] for name in names]
+    else:
+        engine: Any = "streaming" if raw.is_large else "auto"
+        n_missing = list(frame.select(pl.col(names).null_count()).collect(engine=engine).row(0))
     kinds = [
         ColumnKind(column.name, column.kind, n_missing=count)
         for column, count in zip(by_numbers.columns, n_missing, strict=True)
@@ -526,6 +523,7 @@ def frame_like(
         means=tuple(means or ()),
         notes=note,
         is_large=raw.is_large,
+        sample=raw.survey,
         **about,
     )
 
