@@ -213,19 +213,34 @@ def about_around(
     Z = torch.from_numpy((points - center).astype(np.float32))
     sample = torch.from_numpy((drawn.points - center).astype(np.float32))
     lengths = sample.square().sum(1)  # (n_drawn,)
-    squares = torch.addmm(lengths, Z, sample.T, alpha=-2)  # (n, n_drawn), less the length of z
-    near, nearest = squares.topk(n_far + 1, largest=False)
     own = Z.square().sum(1, keepdim=True)
-    near = (near + own).clamp(min=0)
-    first = (near[:, :1] <= SAME * (own + lengths.max())).long()  # behind the row itself
-    places = first + torch.arange(min(N_NEIGHBORS, n_far))
-    same = (
-        torch.from_numpy(drawn.labels)[nearest.gather(1, places)]
-        == torch.from_numpy(labels)[:, None]
-    )
-    far = near.gather(1, first + n_far - 1)[:, 0].sqrt().numpy().astype(np.float64)
-    n_neighbors = places.shape[1]
-    return (same.sum(1).numpy() + 0.5) / (n_neighbors + 1), np.maximum(far, smallest(drawn))
+    squares = torch.addmm(lengths, Z, sample.T, alpha=-2).add_(own).clamp_(min=0)  # (n, n_drawn)
+    near, nearest = smallest_of(squares.numpy(), n_far + 1)
+    # A row that was drawn is not its own neighbor.
+    first = (near[:, :1] <= SAME * (own + lengths.max()).numpy()).astype(int)
+    n_neighbors = min(N_NEIGHBORS, n_far)
+    places = first + np.arange(n_neighbors)  # (n, n_neighbors)
+    same = drawn.labels[np.take_along_axis(nearest, places, axis=1)] == labels[:, None]
+    far = np.take_along_axis(near, first + n_far - 1, axis=1)[:, 0]
+    distance = np.sqrt(far.astype(np.float64))
+    return (same.sum(axis=1) + 0.5) / (n_neighbors + 1), np.maximum(distance, smallest(drawn))
+
+
+def smallest_of(values: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The n smallest of each row in order, and their places: (n_rows, n_columns) singles, none below 0.
+
+    Singles that are not negative are ordered like their bits. The last bits give way to the place, so that
+    whole numbers are sorted instead of pairs: ten times as fast, and right to three digits or more.
+
+    >>> smallest_of(np.array([[4.0, 1, 2, 3]], dtype=np.float32), 2)
+    (array([[1., 2.]], dtype=float32), array([[1, 2]], dtype=int32))
+    """
+    mask = np.int32((1 << (values.shape[1] - 1).bit_length()) - 1)
+    keys = (values.view(np.int32) & ~mask) | np.arange(values.shape[1], dtype=np.int32)
+    keys.partition(n - 1, axis=1)
+    keys = keys[:, :n]
+    keys.sort(axis=1)
+    return (keys & ~mask).view(np.float32), keys & mask
 
 
 def smallest(drawn: Drawn) -> float:
