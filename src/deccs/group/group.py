@@ -57,7 +57,7 @@ class Group:
         return [socket.gethostname()]
 
     def all_know(self, error: BaseException) -> bool:
-        """Whether all processes have raised this error."""
+        """Whether the first process has raised this error, too."""
         return True
 
     def lead(self, work: Callable[[], T], context: object = None) -> T:
@@ -178,7 +178,7 @@ class ProcessGroup(Group):
         return list(dict.fromkeys(self.watch.hosts))
 
     def all_know(self, error: BaseException) -> bool:
-        return error is self.watch.known
+        return self.watch.all_say(error)
 
     def lead(self, work: Callable[[], T], context: object = None) -> T:
         if not self.is_first:

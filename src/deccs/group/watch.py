@@ -76,10 +76,8 @@ class Watch:
 
     def tell(self, error: BaseException) -> None:
         """Let the others know that this process ends with an error, or which other one has ended before."""
-        cause = error.__cause__ or error  # what a command line has told its user already
-        words = f"has ended: {type(cause).__name__}: {cause}".splitlines()[0][:1000]
         with suppress(Exception), self._lock:
-            self.store.set("failure", json.dumps(self.first or (self.rank, words)))
+            self.store.set("failure", json.dumps(self.first or (self.rank, in_words(error))))
 
     @property
     def failure(self) -> str | None:
@@ -95,9 +93,16 @@ class Watch:
             self.is_heard = True
             raise GroupError(self.failure)
 
-    def reason(self) -> str | None:
+    def all_say(self, error: BaseException) -> bool:
+        """Whether the first process has ended with the same words, or all were told of the error."""
+        if error is self.known:
+            return True
+        self.reason(3 * BEAT)
+        return self.first == (0, in_words(error))
+
+    def reason(self, seconds: float = BROKEN + 2 * BEAT) -> str | None:
         """Why another process has ended, if it can be found out in some seconds."""
-        until = time.monotonic() + BROKEN + 2 * BEAT
+        until = time.monotonic() + seconds
         while self.failure is None and time.monotonic() < until:
             self._look(BROKEN)
             time.sleep(BEAT / 4)
@@ -170,6 +175,12 @@ class Watch:
                     rank,
                     f"has said nothing for {now - since:.0f} seconds and counts as ended",
                 )
+
+
+def in_words(error: BaseException) -> str:
+    """What the others are told of an error."""
+    cause = error.__cause__ or error  # what a command line has told its user already
+    return f"has ended: {type(cause).__name__}: {cause}".splitlines()[0][:1000]
 
 
 def namespace() -> str:
