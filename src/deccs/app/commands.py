@@ -63,7 +63,17 @@ from deccs.storage import CheckpointError, FolderCheckpoint, InUseError
 from deccs.storage.atomic import replacing
 
 MOST_KINDS_SHOWN = 60  # columns
-EXTRAS = ("fastexcel", "connectorx", "h5py", "pyarrow", "PIL", "matplotlib", "pymetis", "mtkahypar")
+EXTRAS = (
+    "fastexcel",
+    "connectorx",
+    "h5py",
+    "zarr",
+    "pyarrow",
+    "PIL",
+    "matplotlib",
+    "pymetis",
+    "mtkahypar",
+)
 
 
 def fit(request: FitRequest, output: Output) -> None:
