@@ -12,6 +12,7 @@ A new format is one function in a file of its own, imported in ``deccs/data/tabl
 from __future__ import annotations
 
 import inspect
+import os
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -154,7 +155,7 @@ def ending_of(path: Path) -> str:
 
 def is_zarr(path: Path) -> bool:
     """Whether a folder is one of Zarr, by its name or by what is in it."""
-    if not path.is_dir():
+    if not os.path.isdir(path):  # Path.is_dir raises an error for very long names
         return False
     return path.suffix.lower() == ".zarr" or any((path / name).exists() for name in ZARR_FILES)
 
