@@ -69,7 +69,17 @@ from deccs.storage.atomic import replacing
 from deccs.storage.locks import NAME as LOCK
 
 MOST_KINDS_SHOWN = 60  # columns
-EXTRAS = ("fastexcel", "connectorx", "h5py", "pyarrow", "PIL", "matplotlib", "pymetis", "mtkahypar")
+EXTRAS = (
+    "fastexcel",
+    "connectorx",
+    "h5py",
+    "zarr",
+    "pyarrow",
+    "PIL",
+    "matplotlib",
+    "pymetis",
+    "mtkahypar",
+)
 
 
 def fit(request: FitRequest, output: Output) -> None:

@@ -19,7 +19,7 @@ from deccs.base import Clusterer
 from deccs.data.tables import Table, TableError, read_like
 from deccs.data.tables.columnar import files_of
 from deccs.data.tables.databases import without_password
-from deccs.data.tables.readers import is_pattern
+from deccs.data.tables.readers import is_pattern, is_zarr
 
 MOST_SUMMARY = 2**24  # bytes, as of model.json: the names of a million columns fit in
 MISSING = ("auto", "error", "drop", "mean")
@@ -244,6 +244,8 @@ def files_at(path: Path) -> list[Path]:
     """The files that a table was read from; none for databases and folders of images."""
     if os.path.isfile(path):  # Path.is_file raises an error for very long names
         return [path]
+    if is_zarr(path):
+        return sorted(file for file in path.rglob("*") if file.is_file())
     is_address = re.match(r"\w{2,}:/", str(path)) is not None
     if is_address or not (is_pattern(path) or os.path.isdir(path)):
         return []

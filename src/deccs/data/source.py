@@ -87,6 +87,31 @@ class SelectedRows:
         return self.source.read(self.index[rows])
 
 
+class ColumnRows:
+    """Some columns of another source, by their places."""
+
+    def __init__(self, source: RowSource, places: Sequence[int]) -> None:
+        self.source, self.places = source, list(places)
+
+    @property
+    def is_sequential(self) -> bool:
+        return is_sequential(self.source)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.source.shape[0], len(self.places)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.source.dtype
+
+    def read(self, rows: slice | np.ndarray, /) -> np.ndarray:
+        return self.source.read(rows)[:, self.places]
+
+    def stream(self, size: int, start: int = 0, stop: int | None = None) -> Iterator[np.ndarray]:
+        return (block[:, self.places] for block in in_order(self.source, size, start, stop))
+
+
 class PartRows:
     """The rows from ``start`` to ``stop`` - 1 of another source."""
 

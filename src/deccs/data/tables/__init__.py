@@ -13,6 +13,7 @@ from deccs.data.tables import (  # each registers its endings
     images,
     json_lines,
     spreadsheets,
+    zarr_arrays,
 )
 from deccs.data.tables.raw import RawTable, TableError
 from deccs.data.tables.readers import reader

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from deccs.data.source import each_block, source_of
 from deccs.data.tables.raw import RawTable, TableError, as_unicode, listed
 
 
@@ -57,7 +58,9 @@ def id_values(raw: RawTable, id_column: str) -> Sequence[object]:
         return list(raw.extras[id_column])
     if raw.frame is None:
         assert raw.array is not None
-        return list(raw.array[:, raw.names.index(id_column)])
+        place = raw.names.index(id_column)
+        blocks = each_block(source_of(raw.array))
+        return [value for _, block in blocks for value in block[:, place]]
     values = raw.frame.select(id_column).collect(engine="streaming" if raw.is_large else "auto")
     return ["" if value is None else value for value in values[id_column].to_list()]
 

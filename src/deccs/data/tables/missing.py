@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deccs.data.source import ArrayRows, each_block, source_of
+from deccs.data.source import ArrayRows, FilledRows, RowSource, each_block, source_of
 from deccs.data.tables.raw import TableError, listed
 
 MISSING_CHOICES = ("auto", "error", "drop", "mean")
@@ -17,7 +17,7 @@ MISSING_CHOICES = ("auto", "error", "drop", "mean")
 class Complete:
     """The values of an array after missing ones were dealt with."""
 
-    values: np.ndarray  # (n_rows, n_features)
+    values: np.ndarray | RowSource  # (n_rows, n_features)
     kept: np.ndarray  # (n_rows,) False where a row is dropped
     means: tuple[float, ...]  # (n_features,) of the values that are not missing
     notes: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ def check_choice(missing: str) -> None:
 
 def complete(
     path: object,
-    values: np.ndarray,
+    values: np.ndarray | RowSource,
     names: Sequence[str],
     missing: str,
     means: Sequence[float] | None = None,
@@ -41,7 +41,8 @@ def complete(
     totals = np.zeros(n_features)
     n_missing, n_infinite = np.zeros(n_features, int), np.zeros(n_features, int)
     kept = np.ones(n_rows, dtype=bool)
-    for place, block in each_block(source_of(values)):
+    source = source_of(values)
+    for place, block in each_block(source):
         is_missing = np.isnan(block)
         n_missing += is_missing.sum(0)
         n_infinite += np.isinf(block).sum(0)
@@ -53,13 +54,16 @@ def complete(
     n_known = np.maximum(n_rows - n_missing, 1)
     means_of_file = totals / n_known  # (n_features,)
     for column in np.flatnonzero(~np.isfinite(means_of_file)):  # the sum is larger than any double
-        means_of_file[column] = np.nansum(values[:, column] / n_known[column])
+        shares = (block[:, column] / n_known[column] for _, block in each_block(source))
+        means_of_file[column] = sum(np.nansum(share) for share in shares)
     file_means = tuple(means_of_file.tolist())
     if kept.all():
         return Complete(values, kept, file_means)
     per_column = counts(names, n_missing)
     if missing == "auto":
-        note = f"Missing: {n_missing.sum() / values.size:.1%} of the values ({per_column})."
+        note = (
+            f"Missing: {n_missing.sum() / (n_rows * n_features):.1%} of the values ({per_column})."
+        )
         return Complete(values, np.ones(n_rows, dtype=bool), file_means, (note,))
     if missing == "error":
         raise missing_error(path, int((~kept).sum()), n_rows, per_column)
@@ -71,7 +75,10 @@ def complete(
         raise TableError(
             f"{path}: columns without any value have no mean: {listed(empty)}. Leave them out."
         )
-    filled = np.where(np.isnan(values), file_means if means is None else np.asarray(means), values)
+    usual = np.asarray(file_means if means is None else means)
+    filled: np.ndarray | RowSource = FilledRows(source, usual)
+    if isinstance(values, np.ndarray):
+        filled = np.where(np.isnan(values), usual, values)
     note = f"{n_missing.sum()} missing values are filled with their column's mean: {per_column}."
     return Complete(filled, np.ones(n_rows, dtype=bool), file_means, (note,))
 

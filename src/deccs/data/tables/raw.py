@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from deccs.data.scanned import SurveyedFrame
+from deccs.data.source import RowSource
 
 
 class TableError(ValueError):
@@ -59,7 +60,9 @@ class RawTable:
     """
 
     frame: pl.LazyFrame | None = None  # None for arrays and images
-    array: np.ndarray | None = None  # (n_rows, n_columns) numbers: .npy, .npz, .h5ad, images
+    array: np.ndarray | RowSource | None = (
+        None  # (n_rows, n_columns) numbers: .npy, .npz, .h5ad, Zarr, images
+    )
     names: tuple[str, ...]  # of the columns, in order, of frame or array
     has_names: bool = True  # False: the file has no names, the columns are numbered
     extras: dict[str, np.ndarray] = field(default_factory=dict)  # (n_rows,) each: not features
@@ -67,7 +70,7 @@ class RawTable:
     ids: np.ndarray | None = None  # (n_rows,) file names of images, names of cells
     notes: tuple[str, ...] = ()  # sentences the user should read
     n_rows: int
-    is_large: bool = False  # frame is scanned from disk, and must not be collected as a whole
+    is_large: bool = False  # frame or array is read from disk, and must not be in memory as a whole
     files: tuple[OpenedFile, ...] = ()  # that a large frame is scanned from
     survey: SurveyedFrame | None = (
         None  # of a large frame, if somebody has looked at all rows already

@@ -12,6 +12,7 @@ A new format is one function in a file of its own, imported in ``deccs/data/tabl
 from __future__ import annotations
 
 import inspect
+import os
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -24,8 +25,10 @@ from deccs.group.group import ALONE, Group
 FOLDER = "a folder of images"  # registered like an ending
 PARTS = "a folder or a pattern of Parquet files (sales/*.parquet)"
 DATABASE = "a database (sqlite:///FILE, postgresql://...)"
-NO_ENDINGS = (FOLDER, PARTS, DATABASE)
-PARQUET_ENDINGS = frozenset((".parquet", ".pq"))
+ZARR = "a folder of Zarr"
+NO_ENDINGS = (FOLDER, PARTS, DATABASE, ZARR)
+ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")  # one of them is in each folder of Zarr
+PARQUET_ENDINGS = (".parquet", ".pq")
 IMAGE_ENDINGS = frozenset(
     (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 )
@@ -81,7 +84,7 @@ def readable() -> str:
     """What can be read, for help and error messages."""
     endings = [name for name in READERS if name not in NO_ENDINGS and not name.endswith(PACKED)]
     packed = "text also compressed, such as .csv.gz or .csv.zst"
-    return f"{', '.join(endings)} ({packed}), {PARTS}, {DATABASE}, or {FOLDER}"
+    return f"{', '.join(endings)} ({packed}), {PARTS}, {ZARR}, {DATABASE}, or {FOLDER}"
 
 
 def read_raw(
@@ -155,8 +158,17 @@ def ending_of(path: Path) -> str:
     )
 
 
+def is_zarr(path: Path) -> bool:
+    """Whether a folder is one of Zarr, by its name or by what is in it."""
+    if not os.path.isdir(path):  # Path.is_dir raises an error for very long names
+        return False
+    return path.suffix.lower() == ".zarr" or any((path / name).exists() for name in ZARR_FILES)
+
+
 def folder_of(path: Path) -> str:
-    """What a folder holds: parts of a table, or images if there are more of them."""
+    """What a folder holds: a Zarr array, parts of a table, or images if there are more of them."""
+    if is_zarr(path):
+        return ZARR
     endings = Counter(file.suffix.lower() for file in path.rglob("*.*"))
     n_parts = sum(endings[ending] for ending in PARQUET_ENDINGS)
     return PARTS if n_parts > sum(endings[ending] for ending in IMAGE_ENDINGS) else FOLDER

@@ -13,8 +13,16 @@ from deccs.data.coding import Coding, Column
 from deccs.data.kinds import ColumnKind, KindError, kinds_of
 from deccs.data.learning_rows import LearningRows, Survey
 from deccs.data.scanned import ScannedRows, SurveyedFrame, survey_by_group, survey_frame
-from deccs.data.source import ArrayRows, RowSource, gaps_in, source_of
+from deccs.data.source import (
+    ArrayRows,
+    ColumnRows,
+    RowSource,
+    SelectedRows,
+    gaps_in,
+    source_of,
+)
 from deccs.data.tables.columns import check_known, row_ids
+from deccs.data.tables.frames import LARGE
 from deccs.data.tables.missing import (
     check_choice,
     complete,
@@ -374,18 +382,26 @@ def filled(rows: ArrayRows, means: np.ndarray, coding: Coding) -> ArrayRows:
 def table_of_array(
     path: object,
     raw: RawTable,
-    array: np.ndarray,
+    array: np.ndarray | RowSource,
     names: Sequence[str],
     missing: str,
     means: Sequence[float] | None,
     about: Mapping[str, Any],
 ) -> Table:
     """The table of a file that holds nothing but numbers."""
+    if isinstance(array, np.memmap) and array.nbytes > LARGE:  # a part of it would be a copy
+        array = source_of(array)
     if tuple(names) != raw.names:
-        places = {name: place for place, name in enumerate(raw.names)}
-        array = array[:, [places[name] for name in names]]
+        numbered = {name: place for place, name in enumerate(raw.names)}
+        places = [numbered[name] for name in names]
+        array = array[:, places] if isinstance(array, np.ndarray) else ColumnRows(array, places)
     checked = complete(path, array, names, missing, means)
-    values = checked.values if checked.kept.all() else checked.values[checked.kept]
+    values = checked.values
+    if not checked.kept.all():
+        if isinstance(values, np.ndarray):
+            values = values[checked.kept]
+        else:
+            values = SelectedRows(values, np.flatnonzero(checked.kept))
     left_out = {name: "not asked for" for name in raw.names if name not in set(names)}
     return Table(
         rows=source_of(values),
@@ -394,6 +410,7 @@ def table_of_array(
         left_out=left_out,
         means=checked.means if missing == "mean" else (),
         notes=(*raw.notes, *checked.notes),
+        is_large=raw.is_large,
         **about,
     )
 
