@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from joblib import parallel_config
+from joblib import effective_n_jobs, parallel_config
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
@@ -131,6 +131,15 @@ def test_what_cannot_be_sent_is_called_here(elsewhere):
     with pytest.warns(SpreadWarning, match="cannot pickle 'generator' object"):
         outcomes = spread(next, (generator,), [(), ()])
     assert [outcome.result() for outcome in outcomes] == [0, 1]
+
+
+def test_inside_a_fit_scikit_learn_stays_in_this_process(small, elsewhere):
+    seen = []
+    small(
+        n_rounds=0, callbacks=[lambda round_: seen.append((effective_n_jobs(None), n_places()))]
+    ).fit(X)
+    assert seen == [(1, 2)]
+    assert effective_n_jobs(None) == 2
 
 
 def same_fits(one, other):

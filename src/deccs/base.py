@@ -67,6 +67,7 @@ from deccs.network.autoencoder import Autoencoder, encode_exactly
 from deccs.network.device import pick_device, single_precision
 from deccs.seeds import generator_for, root_seed
 from deccs.settings import Network, Pretraining, without_steps
+from deccs.spreading import jobs_for_us_alone
 from deccs.storage import NO_CHECKPOINT, Checkpoint, FolderCheckpoint, Maybe, wholes
 from deccs.storage.checkpoints import FitFacts, as_fact
 from deccs.storage.models import ModelFiles
@@ -180,7 +181,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         if learned is not None:
             self.learning_rows_ = learned.index
         self._check((source if learned is None else learned.source).shape[0])
-        with self._fitting(source, learned) as fit:
+        with jobs_for_us_alone(), self._fitting(source, learned) as fit:
             fit.listeners.tell("on_fit_start", self)
             self._count_clusters(fit)
             self._learn(fit)

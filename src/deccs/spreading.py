@@ -7,6 +7,8 @@ same bits as one in a process with one thread. It never spreads work of its own.
 from __future__ import annotations
 
 import pickle
+import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,19 +27,64 @@ class SpreadWarning(UserWarning):
     """Calls could not be spread, and run in this process instead."""
 
 
+class Asked(threading.local):
+    """The backend of joblib and the number of jobs that the user asked for, while a fit hides them."""
+
+    backend: Any = None
+    n_jobs: int | None = None
+
+
+ASKED = Asked()
+
+
+@contextmanager
+def jobs_for_us_alone() -> Iterator[None]:
+    """Hide the user's ``parallel_config`` from all but the calls that are spread here.
+
+    scikit-learn would follow it, too, and send every search for neighbors to the cluster.
+    """
+    if ASKED.backend is not None or (n_places() == 1 and not on_cluster()):
+        yield
+        return
+    ASKED.backend, ASKED.n_jobs = get_active_backend()
+    try:
+        with parallel_config(backend="sequential"):
+            yield
+    finally:
+        ASKED.backend = None
+
+
+@contextmanager
+def as_asked() -> Iterator[None]:
+    """The user's ``parallel_config`` again, inside :func:`jobs_for_us_alone`."""
+    if ASKED.backend is None:
+        yield
+        return
+    with parallel_config(backend=ASKED.backend, n_jobs=ASKED.n_jobs):
+        yield
+
+
+def parallel(**options: Any) -> Parallel:
+    """``joblib.Parallel``, which takes up what the user asked for when it is made."""
+    with as_asked():
+        return Parallel(**options)
+
+
 def n_places() -> int:
     """How many calls can run at the same time in other processes; 1 if the user has not asked for it.
 
     Threads do not count: they would share one random generator of torch and one list of warnings.
     """
-    if getattr(get_active_backend()[0], "supports_sharedmem", False):
-        return 1
-    return int(effective_n_jobs(None))
+    with as_asked():
+        if getattr(get_active_backend()[0], "supports_sharedmem", False):
+            return 1
+        return int(effective_n_jobs(None))
 
 
 def on_cluster() -> bool:
     """Whether joblib sends calls to other machines: its own backends stay on this one."""
-    return type(get_active_backend()[0]).__module__ != "joblib._parallel_backends"
+    with as_asked():
+        return type(get_active_backend()[0]).__module__ != "joblib._parallel_backends"
 
 
 @dataclass(frozen=True)
@@ -109,27 +156,63 @@ def in_one_line(error: Exception) -> str:
 def in_jobs(
     function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], n_jobs: int | None = None
 ) -> list[Any]:
-    """The results of ``function(*each)`` for all ``arguments``, by joblib.
+    """The results of ``function(*each)`` for all ``arguments``, by the user's joblib.
 
-    Dask is asked without joblib, whose ``Parallel`` waits forever for a job whose worker has died
-    (joblib 1.6). An array that several calls have is sent once.
+    Dask and Ray are asked without ``Parallel``, which waits forever for a worker of Dask that has died
+    (joblib 1.6), and starts new processes on Ray for every call (Ray 2.60).
     """
-    backend = get_active_backend()[0]
-    client = getattr(backend, "client", None)
-    if client is None:
-        return list(Parallel(n_jobs=n_jobs)(delayed(function)(*each) for each in arguments))
-    arrays = {id(one): one for each in arguments for one in each if isinstance(one, np.ndarray)}
-    sent = dict(zip(arrays, client.scatter(list(arrays.values()), hash=False), strict=True))
+    with as_asked():
+        backend = get_active_backend()[0]
+    if hasattr(backend, "client"):
+        return on_dask(backend, function, arguments)
+    if type(backend).__module__.startswith("ray."):
+        return on_ray(backend, function, arguments)
+    return list(parallel(n_jobs=n_jobs)(delayed(function)(*each) for each in arguments))
+
+
+def on_dask(
+    backend: Any, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
+) -> list[Any]:
+    client = backend.client
+
+    def submit(*sent: Any) -> Any:
+        return client.submit(function, *sent, pure=False, **backend.submit_kwargs)
+
     futures = [
-        client.submit(
-            function, *(sent.get(id(one), one) for one in each), pure=False, **backend.submit_kwargs
-        )
-        for each in arguments
+        submit(*sent) for sent in sent_once(arguments, lambda one: client.scatter(one, hash=False))
     ]
     try:
         return list(client.gather(futures))
-    finally:  # of one that has failed, or was interrupted, the others are not needed
+    finally:  # after an error, or Ctrl-C
         client.cancel(futures)
+
+
+def on_ray(
+    backend: Any, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
+) -> list[Any]:
+    ray: Any = sys.modules["ray"]  # the backend has imported it
+    task = ray.remote(function).options(**(backend.ray_remote_args or {}))
+    references = [task.remote(*sent) for sent in sent_once(arguments, ray.put)]
+    try:
+        return list(ray.get(references))
+    except BaseException:
+        for reference in references:
+            ray.cancel(reference)
+        raise
+
+
+def sent_once(
+    arguments: Sequence[tuple[Any, ...]], send: Callable[[np.ndarray], Any]
+) -> list[tuple[Any, ...]]:
+    """The arguments of calls, where arrays are references to what was sent. Several calls share one.
+
+    >>> X = np.zeros(3)
+    >>> sent_once([(X, 1), (X, 2)], lambda array: f"{len(array)} numbers")
+    [('3 numbers', 1), ('3 numbers', 2)]
+    """
+    arrays = {id(one): one for each in arguments for one in each if isinstance(one, np.ndarray)}
+    sent = {number: send(array) for number, array in arrays.items()}
+    return [tuple(sent.get(id(one), one) for one in each) for each in arguments]
 
 
 def carry_out(sent: np.ndarray, own: tuple[Any, ...]) -> bytes:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from joblib import cpu_count, delayed, effective_n_jobs
 from sklearn.base import clone
 
 from deccs.labels import as_labels
@@ -18,7 +18,15 @@ from deccs.members.checks import is_labeling
 from deccs.members.guard import guarded
 from deccs.members.processes import Died, NotSent, OutOfTime, in_processes
 from deccs.seeds import seed_for
-from deccs.spreading import SpreadWarning, alone, in_jobs, in_one_line, on_cluster
+from deccs.spreading import (
+    SpreadWarning,
+    alone,
+    as_asked,
+    in_jobs,
+    in_one_line,
+    on_cluster,
+    parallel,
+)
 
 Question = tuple[Any, np.ndarray, np.ndarray, int]  # the arguments of `ask`
 Answer = tuple[np.ndarray | None, str]  # (n_sample,) labels, or None and why there are none
@@ -52,7 +60,7 @@ def ask_all(questions: Mapping[str, Question], jobs: Jobs) -> list[Answer]:
             if is_far:
                 return in_jobs(alone, [(ask, *each) for each in questions.values()], jobs.n_jobs)
             asked = (delayed(ask)(*question) for question in questions.values())
-            return list(Parallel(n_jobs=jobs.n_jobs)(asked))
+            return list(parallel(n_jobs=jobs.n_jobs)(asked))
         except (BrokenExecutor, pickle.PicklingError):  # of this machine: it will show below
             pass
         except Exception as error:  # noqa: BLE001  `ask` raises none: a worker has died, or cannot be sent a member
@@ -62,7 +70,8 @@ def ask_all(questions: Mapping[str, Question], jobs: Jobs) -> list[Answer]:
                 SpreadWarning,
                 stacklevel=4,
             )
-    n_workers = effective_n_jobs(jobs.n_jobs)
+    with as_asked():
+        n_workers = effective_n_jobs(jobs.n_jobs)
     if is_far:
         n_workers = min(n_workers, cpu_count())
     results = in_processes(ask, list(questions.values()), n_workers, jobs.timeout)
