@@ -69,6 +69,7 @@ from deccs.network.autoencoder import Autoencoder, encode_exactly
 from deccs.network.device import pick_device, single_precision
 from deccs.seeds import generator_for, root_seed
 from deccs.settings import Network, Pretraining, without_steps
+from deccs.spreading import jobs_for_us_alone
 from deccs.storage import NO_CHECKPOINT, Checkpoint, FolderCheckpoint, Maybe, wholes
 from deccs.storage.checkpoints import FitFacts, as_fact
 from deccs.storage.models import ModelFiles
@@ -199,7 +200,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         if group.size > 1:
             facts = {**self._facts(), "rows": str(source.shape[0]), "data": fingerprint_of(rows)}
             check_same(group, {"method": type(self).__name__, **facts})
-        with self._fitting(source, rows, group) as fit:
+        with jobs_for_us_alone(), self._fitting(source, rows, group) as fit:
             fit.listeners.tell("on_fit_start", self)
             self.__dict__.update(group.lead(lambda: self._learn_all(fit), fit))
             if fit.is_of_sample:

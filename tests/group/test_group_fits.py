@@ -98,6 +98,25 @@ def test_two_processes_get_one_model_twice_with_the_same_bits():
     assert len({one.out for one in first + again}) == 1
 
 
+def test_starts_are_dealt_to_processes_with_the_bits_of_one():
+    """Nothing is pretrained together here, so that starts elsewhere give what they give alone."""
+    body = (
+        FIT
+        + """
+    pretraining.LEAST_SHARE = 10_000
+    settings["rounds"] = deccs.Rounds(n_rounds=1, n_init=3, n_steps=20, sample_size=400, held_out=0.2)
+    told = []
+    model = deccs.DECCS(3, **settings, callbacks=[lambda round_: told.append((round_.start, round_.number))]).fit(X)
+    print(digest(model.labels_, model.transform(X)))
+    print(told if group.is_first else [])
+    """
+    )
+    (one,), both = run_together(body, 1), run_together(body, 2)
+    assert [each.code for each in (one, *both)] == [0] * 3, both[0].err + both[1].err
+    assert {each.out.splitlines()[0] for each in both} == {one.out.splitlines()[0]}
+    assert set(eval(one.out.splitlines()[1])) <= set(eval(both[0].out.splitlines()[1]))
+
+
 @pytest.mark.slow
 def test_three_processes_give_a_result_with_every_estimator():
     ended = run_together(

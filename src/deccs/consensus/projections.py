@@ -10,7 +10,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from scipy.cluster.hierarchy import linkage as merge
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -28,6 +28,7 @@ from deccs.members.agreement import average_agreement, pairwise_agreement
 from deccs.rules import default_projection_sample, dimensions_to_try
 from deccs.seeds import reproducible_threads, seed_for
 from deccs.settings import COUNT_OR_SHARE
+from deccs.spreading import parallel
 from deccs.storage import reals, stored
 
 TRIAL_PROJECTIONS = 5  # for each dimension that "auto" tries ...
@@ -173,7 +174,7 @@ class RandomProjections(SoftClusterer):
         views = np.split(projected, n_projections, axis=1)  # (n_sample, q) each
         scales = [overall_deviation(view) for view in views]
         cluster = self._soft_clusterer()
-        clusterings = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+        clusterings = parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(cluster)(view / scale, seed_for(seed, "cluster"))
             for view, scale, seed in zip(views, scales, seeds, strict=True)
         )

@@ -19,7 +19,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
@@ -43,6 +43,7 @@ from deccs.events import Progress
 from deccs.labels import NOISE, canonical
 from deccs.members.carry import NearestInSample
 from deccs.seeds import seed_for
+from deccs.spreading import parallel
 from deccs.storage import Checkpoint, reals, stored, wholes
 
 if TYPE_CHECKING:
@@ -583,7 +584,7 @@ class ConsensusMatrix(Clusterer):
             others_Z = (self._read(fit.source, draw.others) - mean) / deviation
             return Resample(number, seed, self.member, self._ks(), draw, Z, others_Z)
 
-        answers = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+        answers = parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(cluster_resample)(resample(number)) for number in missing
         )
         for number, answer in zip(missing, answers, strict=False):
@@ -641,7 +642,7 @@ class ConsensusMatrix(Clusterer):
         """Scaled rows, and the place of the nearest tracked row of each, block by block."""
         nearest = NearestInSample(self._Z, np.arange(len(self._Z)))
         blocks_of_rows = (self.scaler_(block) for _, block in each_block(source))
-        results: Iterator[tuple[np.ndarray, np.ndarray]] = Parallel(
+        results: Iterator[tuple[np.ndarray, np.ndarray]] = parallel(
             n_jobs=self.n_jobs, prefer="threads", return_as="generator"
         )(delayed(with_places)(nearest, Z) for Z in blocks_of_rows)
         return results

@@ -30,6 +30,7 @@ from deccs.events import NOBODY, Listeners, Progress
 from deccs.members.running import of_one_scale
 from deccs.members.views import fit_components
 from deccs.seeds import generator_for, root_seed, seed_for
+from deccs.spreading import jobs_for_us_alone
 
 MOST_COUNTED = 2_000  # rows of the sample: all eigenvectors of its graph take a second or two
 LEAST_COUNTED = 8  # distinct rows; with fewer there is nothing to tell apart
@@ -76,6 +77,7 @@ def count_clusters(
     return count_clusters_of(source, fit_scaler(source, scale), bounds, root_seed(random_state))
 
 
+@jobs_for_us_alone()
 def count_clusters_of(
     source: RowSource,
     scaler: Scaler,

@@ -39,6 +39,7 @@ from deccs.members.running import of_one_scale
 from deccs.members.spanning_tree import SpanningTree, spanning_tree
 from deccs.members.views import NEAR, WIDE
 from deccs.seeds import seed_for
+from deccs.spreading import each
 
 MOST_VALUES = 20_000_000  # of a sample
 N_DIMENSIONS = 5  # of the manifold: one for all k
@@ -142,8 +143,9 @@ def evidence_for(
     )
     tell(2, total)
     again = []
-    for number in range(N_RESAMPLES):
-        again.append(found_again(sample, panel, number))
+    resamples = [(number,) for number in range(N_RESAMPLES)]
+    for number, resample in enumerate(each(resampled, (sample, ks), resamples)):
+        again.append(found_again(panel, resample))
         tell(3 + number, total)
     stability, agreement = np.mean(again, axis=0)  # (n_ks,) each
     valley = np.array([deepest(sample.ties, here.values()) for here in panel.at])
@@ -159,23 +161,37 @@ def evidence_for(
     )
 
 
-def found_again(sample: Sample, panel: Panel, number: int) -> tuple[list[float], list[float]]:
-    """What a resample says of the stability and of the agreement for each k: (n_ks,) each."""
+@dataclass(frozen=True, eq=False)
+class Resample:
+    """What members say when rows are left out, for each k."""
+
+    rows: np.ndarray  # (n_rows,) places in the sample
+    kmeans: list[np.ndarray]  # on a manifold made again
+    ward: list[np.ndarray]
+    same_layout: list[np.ndarray]  # by k-means on the manifold of the sample
+
+
+def resampled(sample: Sample, ks: Sequence[int], number: int) -> Resample:
     rng = np.random.default_rng(seed_for(sample.seed, "resample", number))
     rows = np.sort(rng.permutation(len(sample))[: max(2, int(ROW_SHARE * len(sample)))])
-    seed, ks = seed_for(sample.seed, "resample", number, "members"), panel.ks
+    seed = seed_for(sample.seed, "resample", number, "members")
     ks = [min(k, len(rows)) for k in ks]
     layout = manifold_embedding(
         sample.scaled[rows], sample.n_dimensions, seed, n_steps=RESAMPLE_STEPS
     )
     remade = of_one_scale(layout)
     kmeans, ward = by_kmeans(remade, ks, seed, n_init=2), by_ward(remade, ks)
-    same_layout = by_kmeans(sample.manifold[rows], ks, seed, n_init=2)
+    return Resample(rows, kmeans, ward, by_kmeans(sample.manifold[rows], ks, seed, n_init=2))
+
+
+def found_again(panel: Panel, resample: Resample) -> tuple[list[float], list[float]]:
+    """What a resample says of the stability and of the agreement for each k: (n_ks,) each."""
+    rows, kmeans, ward = resample.rows, resample.kmeans, resample.ward
     first_kmeans = [labels[rows] for labels in panel.by("manifold kmeans")]
     first_ward = [labels[rows] for labels in panel.by("manifold ward")]
     stable = [
         (adjusted_rand(first, new) + adjusted_rand(first, kept)) / 2
-        for first, new, kept in zip(first_kmeans, kmeans, same_layout, strict=True)
+        for first, new, kept in zip(first_kmeans, kmeans, resample.same_layout, strict=True)
     ]
     agree = [
         (adjusted_rand(a, d) + adjusted_rand(b, c)) / 2

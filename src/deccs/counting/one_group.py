@@ -30,6 +30,7 @@ from deccs.members.running import of_one_scale
 from deccs.members.spanning_tree import single_linkage, spanning_tree
 from deccs.members.views import NEAR, WIDE
 from deccs.seeds import reproducible_threads, seed_for
+from deccs.spreading import each
 from deccs.storage import stored
 
 LEAST_FOR_ONE = 100  # rows: of fewer nobody can tell whether they are one group
@@ -93,10 +94,11 @@ def signs_of(raw: np.ndarray, scaled: np.ndarray, seed: int) -> Signs:
     rows = raw[drawn]
     references = [make(rows, rng) for _ in range(N_REFERENCES) for make in (one_cloud, one_box)]
     permuted = [columns_permuted(scaled[drawn], rng) for _ in range(N_REFERENCES)]
-    gains = [mixture_gain(each, seed) for each in permuted]
+    gains = [mixture_gain(made, seed) for made in permuted]
+    depth, *of_references = each(deepest_valley, (), [(made, seed) for made in (rows, *references)])
     return Signs(
-        depth=deepest_valley(rows, seed),
-        reference_depth=max(deepest_valley(each, seed) for each in references),
+        depth=depth,
+        reference_depth=max(of_references),
         n_parts=large_parts(scaled[drawn]),
         n_near_parts=parts_with_gaps(scaled[drawn]),
         gain=mixture_gain(scaled[drawn], seed) - max(gains),
@@ -115,7 +117,7 @@ def dependence_of(X: np.ndarray, permuted: Sequence[np.ndarray]) -> float:
     lengths = np.linalg.norm(X, axis=1)
     if (np.ptp(X, axis=0) > 0).sum() < 2 or np.ptp(lengths) <= 1e-6 * lengths.max():
         return np.inf
-    return float(np.mean([log_distance(each) for each in permuted]) - log_distance(X))
+    return float(np.mean([log_distance(made) for made in permuted]) - log_distance(X))
 
 
 def best_split(X: np.ndarray) -> float:

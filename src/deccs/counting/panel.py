@@ -16,6 +16,7 @@ from deccs.members.genie import Genie, genie_merges
 from deccs.members.spanning_tree import SpanningTree, parts_of, spanning_tree
 from deccs.members.spectral import DIFFUSION, of_length_one
 from deccs.seeds import reproducible_threads
+from deccs.spreading import each
 
 # All members run up to so many clusters, with several starts: their cost grows with k.
 MOST_CAREFUL = 15
@@ -96,6 +97,30 @@ def eigenpairs_of(graph: sp.csr_array, n_components: int) -> Eigenpairs:
     return Eigenpairs(values[::-1][:n_components], vectors[:, ::-1][:, :n_components])
 
 
+def partitions_by(
+    raw: np.ndarray,
+    manifold: np.ndarray,
+    tree: SpanningTree,
+    eigenpairs: Eigenpairs,
+    ks: Sequence[int],
+    seed: int,
+    name: str,
+) -> Sequence[np.ndarray | None]:
+    """What one member says of one view, for each k or for those up to ``MOST_CAREFUL``."""
+    careful = [k for k in ks if k <= MOST_CAREFUL]
+    view, _, member = name.partition(" ")
+    Z = raw if view == "raw" else manifold
+    if member == "spectral":
+        return by_eigenvectors(eigenpairs.values, eigenpairs.vectors, careful, seed)
+    if member == "kmeans":
+        return by_kmeans(Z, ks, seed)
+    if member == "ward":
+        return by_ward(Z, ks)
+    if member == "genie":
+        return by_genie(tree if view == "raw" else spanning_tree(Z), ks)
+    return by_mixture(Z, careful, seed)
+
+
 @dataclass(frozen=True, eq=False)
 class Panel:
     """The partitions of a sample, for each k tried."""
@@ -117,15 +142,15 @@ def panel_of(
     seed: int,
 ) -> Panel:
     """Ask members of different kinds, on the raw data and on its manifold."""
-    careful = [k for k in ks if k <= MOST_CAREFUL]
-    spectral = by_eigenvectors(eigenpairs.values, eigenpairs.vectors, careful, seed)
-    said: dict[str, Sequence[np.ndarray | None]] = {"raw spectral": spectral}
-    for view, Z in (("raw", raw), ("manifold", manifold)):
-        said[f"{view} kmeans"] = by_kmeans(Z, ks, seed)
-        said[f"{view} ward"] = by_ward(Z, ks)
-        said[f"{view} genie"] = by_genie(tree if view == "raw" else spanning_tree(Z), ks)
-        if Z.shape[1] <= MOST_MIXED:
-            said[f"{view} mixture"] = by_mixture(Z, careful, seed)
+    names = [
+        f"{view} {member}"
+        for view, Z in (("raw", raw), ("manifold", manifold))
+        for member in ("kmeans", "ward", "genie", "mixture")
+        if member != "mixture" or Z.shape[1] <= MOST_MIXED
+    ]
+    names = ["raw spectral", *names]
+    shared = (raw, manifold, tree, eigenpairs, ks, seed)
+    said = dict(zip(names, each(partitions_by, shared, [(name,) for name in names]), strict=True))
     at: list[Partitions] = []
     for place in range(len(ks)):
         here = {name: labels[place] for name, labels in said.items() if place < len(labels)}

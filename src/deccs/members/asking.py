@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Mapping, Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import cpu_count, delayed, effective_n_jobs
 from sklearn.base import clone
 
 from deccs.group.group import ALONE, Group
@@ -17,6 +19,15 @@ from deccs.members.checks import is_labeling
 from deccs.members.guard import guarded
 from deccs.members.processes import Died, NotSent, OutOfTime, in_processes
 from deccs.seeds import seed_for
+from deccs.spreading import (
+    SpreadWarning,
+    alone,
+    as_asked,
+    in_jobs,
+    in_one_line,
+    on_cluster,
+    parallel,
+)
 
 Question = tuple[Any, np.ndarray, np.ndarray, int]  # the arguments of `ask`
 Answer = tuple[np.ndarray | None, str]  # (n_sample,) labels, or None and why there are none
@@ -41,20 +52,33 @@ ONE_BY_ONE = Jobs()
 def ask_all(questions: Mapping[str, Question], jobs: Jobs) -> list[Answer]:
     """The answers of members, by their names.
 
-    A member cannot be stopped inside this process, so those with a limit of time run in others. So
-    do all of them after a worker of joblib has died: a process each shows whose fault it was. In a group every
-    process asks its share of the members.
+    A member cannot be stopped inside this process, so those with a limit of time run in others of
+    this machine. So do all of them after a worker of joblib has died: a process each shows whose
+    fault it was. In a group every process asks its share of the members.
     """
     if jobs.group.size > 1:
-        alone = replace(jobs, group=ALONE)
-        return jobs.group.deal(ask_share, [(*item, alone) for item in questions.items()])
+        own = replace(jobs, group=ALONE)
+        return jobs.group.deal(ask_share, [(*item, own) for item in questions.items()])
+    is_far = on_cluster()
     if jobs.timeout is None:
         try:
+            if is_far:
+                return in_jobs(alone, [(ask, *each) for each in questions.values()], jobs.n_jobs)
             asked = (delayed(ask)(*question) for question in questions.values())
-            return list(Parallel(n_jobs=jobs.n_jobs)(asked))
-        except Exception:  # noqa: BLE001  `ask` raises none: a worker has died, or cannot be sent a member
+            return list(parallel(n_jobs=jobs.n_jobs)(asked))
+        except (BrokenExecutor, pickle.PicklingError):  # of this machine: it will show below
             pass
-    n_workers = effective_n_jobs(jobs.n_jobs)
+        except Exception as error:  # noqa: BLE001  `ask` raises none: a worker has died, or cannot be sent a member
+            warnings.warn(
+                f"joblib could not ask the members ({in_one_line(error)}). They run in processes of "
+                "this machine.",
+                SpreadWarning,
+                stacklevel=4,
+            )
+    with as_asked():
+        n_workers = effective_n_jobs(jobs.n_jobs)
+    if is_far:
+        n_workers = min(n_workers, cpu_count())
     results = in_processes(ask, list(questions.values()), n_workers, jobs.timeout)
     return [
         answer_of(name, question, result, jobs)
