@@ -394,7 +394,8 @@ def write_run_report(
     if hasattr(model, "learning_rows_"):
         n_rows = len(model.labels_)
         model, table = learned_from(model, table)
-        title, answer = f"{title}: a sample of {len(model.labels_):,} of {n_rows:,} rows", None
+        title = f"{title}: a sample of {len(model.labels_):,} of {n_rows:,} rows"
+        answer = Answer.joined(model._fast_answers(table.rows))
     kept = table.kept
     write_report(
         model,

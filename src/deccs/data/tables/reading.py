@@ -109,8 +109,10 @@ class Table:
     def columns_of(self, rows: np.ndarray) -> pl.DataFrame:
         """All columns of these rows of a frame, in order."""
         assert self.frame is not None
-        if self.sample is not None and np.array_equal(rows, self.sample.index):
-            return self.sample.sample
+        if self.sample is not None and len(rows) <= len(self.sample.index):
+            places = np.searchsorted(self.sample.index, rows).clip(max=len(self.sample.index) - 1)
+            if np.array_equal(self.sample.index[places], rows):
+                return self.sample.sample[places]
         start, stop = int(rows[0]), int(rows[-1]) + 1
         part = self.frame.slice(start, stop - start)
         return survey_frame(part, stop - start, rows - start).sample
