@@ -1,4 +1,4 @@
-"""Files as tables: text, Parquet, spreadsheets, databases, arrays, cells, images -> columns, names and ids.
+"""Files as tables: text, Parquet, spreadsheets, databases, arrays, Zarr, cells, images -> columns, names and ids.
 
 ``read_table`` chooses the columns for a fit; ``read_like`` reads another file the way a fitted model needs it.
 ``@reader(".ending")`` adds a format.
