@@ -33,15 +33,19 @@ from deccs.app.output import (
     prints_to_stderr,
     warnings_as_notes,
 )
+from deccs.app.pace import measured_pace
+from deccs.app.plan import Job, duration, in_gigabytes, plan_of
 from deccs.app.renaming import rename_in_run
 from deccs.app.request import (
     CompareRequest,
     DatasetsRequest,
     FitRequest,
     InfoRequest,
+    PlanRequest,
     PredictRequest,
     RenameRequest,
     ReportRequest,
+    RequestError,
 )
 from deccs.app.run_error import RunError
 from deccs.app.run_folder import RunLog, RunWriter, write_run_report
@@ -423,6 +427,62 @@ def compare(request: CompareRequest, output: Output) -> None:
         grid(["run", "and run", ">rows in common", ">NMI", ">ARI"], pairs),
     )
     output.result(comparison, text)
+
+
+def plan(request: PlanRequest, output: Output) -> None:
+    job = job_of(request)
+    document = plan_of(job, measured_pace(request.threads), request.network)
+    machine, size = document["machine"], document["bytes"]
+    sent = sum(size["sent"].values())
+    notes = {
+        "reading": f"{in_gigabytes(size['read_by_process'])} by each process, in two passes",
+        "pretraining": f"{job.training_steps:,} steps of {job.batch} rows by each process",
+        "rounds": f"members on {job.n_sample:,} rows, {job.update_steps:,} steps by the first process",
+        "labeling": f"{job.n_labeled:,} rows by the busiest process",
+        "network": f"{in_gigabytes(sent)} to each process at {request.network:g} Gbit/s"
+        if sent
+        else "",
+    }
+    phases = {**document["seconds"], "total": document["seconds_total"]}
+    rows = [[name, duration(seconds), notes.get(name, "")] for name, seconds in phases.items()]
+    rows += [
+        ["memory", in_gigabytes(size["memory_of_process"]), "of each process"],
+        ["", in_gigabytes(size["memory_of_first"]), "of the first process"],
+        ["disk", in_gigabytes(size["disk"]), "for labels, embedding and model"],
+    ]
+    about = (
+        f"{job.rows:,} rows, {job.columns:,} columns, {job.processes:,} processes like this one: "
+        f"{machine['products'] / 1e9:.0f} billion operations a second with {machine['threads']} threads, "
+        f"{machine['bytes_read'] / 1e9:.1f} GB read a second.\n"
+        "Learned from " + ("all rows." if not job.is_of_sample else f"{job.n_learned:,} rows.")
+    )
+    output.result(
+        {"plan": document},
+        Lines(about, "", grid(["phase", ">time", ""], rows), "", document["advice"]),
+    )
+
+
+def job_of(request: PlanRequest) -> Job:
+    """The fit that was asked for, if it can be done."""
+    rows, columns = request.rows, request.columns
+    if rows is None or columns is None:
+        raise RequestError(
+            "deccs plan needs --rows and --columns, such as --rows 1e9 --columns 64."
+        )
+    limits: dict[str, tuple[float | None, float, float]] = {
+        "--rows": (rows, 2, 1e15),
+        "--columns": (columns, 1, 131_072),
+        "--processes": (request.processes, 1, 1e6),
+        "--threads": (request.threads, 1, 1024),
+        "--network": (request.network, 1e-3, 1e6),
+        "--bytes-per-value": (request.bytes_per_value, 1e-3, 1024),
+    }
+    for name, (value, least, most) in limits.items():
+        if value is not None and not least <= value <= most:
+            raise RequestError(f"{name} must be from {least:g} to {most:g}, got {value:g}.")
+    if rows != int(rows):
+        raise RequestError(f"--rows must be a whole number, got {rows:g}.")
+    return Job(int(rows), columns, request.processes, request.bytes_per_value)
 
 
 def datasets(request: DatasetsRequest, output: Output) -> None:
