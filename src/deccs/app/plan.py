@@ -51,7 +51,6 @@ class Costs:
     rest: float  # classifiers, judging the clusters, names
     views: float  # more of the rest where members look at the raw data, too
     label: float  # seconds a row: confidence, members' labels, writing
-    label_views: float  # more of it with views
     label_exactly: float  # seconds a row of the fit's sample, in double precision
     report: float  # start of the program, report, model
     keep: float  # seconds a row: reading the labels again, writing the model
@@ -65,9 +64,8 @@ COSTS = Costs(
     start=2.4,
     members=39.0,
     rest=12.0,
-    views=60.0,
+    views=50.0,
     label=5.5e-5,
-    label_views=5e-5,
     label_exactly=1.1e-4,
     report=9.0,
     keep=1e-7,
@@ -286,8 +284,7 @@ def seconds_of_labeling(job: Job, pace: Pace, costs: Costs) -> float:
         return job.rows * costs.label_exactly
     products = 2 * products_of(job.columns, job.layers) / (pace.products * costs.training)
     reading = job.columns * job.bytes_per_value / pace.bytes_read
-    by_row = costs.label + (costs.label_views if job.has_views else 0.0)
-    return job.n_labeled * (by_row + products + reading)
+    return job.n_labeled * (costs.label + products + reading)
 
 
 def seconds_of_results(job: Job, costs: Costs) -> float:
