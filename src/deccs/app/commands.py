@@ -34,7 +34,7 @@ from deccs.app.output import (
     warnings_as_notes,
 )
 from deccs.app.pace import measured_pace
-from deccs.app.plan import Job, duration, in_gigabytes, plan_of
+from deccs.app.plan import Job, headline, plan_of, table_of
 from deccs.app.renaming import rename_in_run
 from deccs.app.request import (
     CompareRequest,
@@ -430,36 +430,11 @@ def compare(request: CompareRequest, output: Output) -> None:
 
 
 def plan(request: PlanRequest, output: Output) -> None:
-    job = job_of(request)
-    document = plan_of(job, measured_pace(request.threads), request.network)
-    machine, size = document["machine"], document["bytes"]
-    sent = sum(size["sent"].values())
-    notes = {
-        "reading": f"{in_gigabytes(size['read_by_process'])} by each process, in two passes",
-        "pretraining": f"{job.training_steps:,} steps of {job.batch} rows by each process",
-        "rounds": f"members on {job.n_sample:,} rows, {job.update_steps:,} steps by the first process",
-        "labeling": f"{job.n_labeled:,} rows by the busiest process",
-        "network": f"{in_gigabytes(sent)} to each process at {request.network:g} Gbit/s"
-        if sent
-        else "",
-    }
-    phases = {**document["seconds"], "total": document["seconds_total"]}
-    rows = [[name, duration(seconds), notes.get(name, "")] for name, seconds in phases.items()]
-    rows += [
-        ["memory", in_gigabytes(size["memory_of_process"]), "of each process"],
-        ["", in_gigabytes(size["memory_of_first"]), "of the first process"],
-        ["disk", in_gigabytes(size["disk"]), "for labels, embedding and model"],
-    ]
-    about = (
-        f"{job.rows:,} rows, {job.columns:,} columns, {job.processes:,} processes like this one: "
-        f"{machine['products'] / 1e9:.0f} billion operations a second with {machine['threads']} threads, "
-        f"{machine['bytes_read'] / 1e9:.1f} GB read a second.\n"
-        "Learned from " + ("all rows." if not job.is_of_sample else f"{job.n_learned:,} rows.")
-    )
-    output.result(
-        {"plan": document},
-        Lines(about, "", grid(["phase", ">time", ""], rows), "", document["advice"]),
-    )
+    job, pace = job_of(request), measured_pace(request.threads)
+    document = plan_of(job, pace, request.network)
+    table = grid(["phase", ">time", ""], table_of(job, pace, request.network))
+    text = Lines(headline(job, pace), "", table, "", document["advice"])
+    output.result({"plan": document}, text)
 
 
 def job_of(request: PlanRequest) -> Job:

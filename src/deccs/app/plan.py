@@ -428,6 +428,50 @@ def in_gigabytes(n: float) -> str:
     return f"{n / 1e9:,.0f} GB" if n >= 1e10 else f"{n / 1e9:.1f} GB"
 
 
+def table_of(job: Job, pace: Pace, gigabits: float, costs: Costs = COSTS) -> list[list[str]]:
+    """The plan as rows of a table: what, how much, and what it is made of."""
+    phases = seconds_of(job, pace, gigabits, costs)
+    sent = sum(bytes_sent(job).values())
+    reads = f"{in_gigabytes(read_by_process(job))} by each process, in two passes"
+    message = f"{in_gigabytes(sent)} to each process at {gigabits:g} Gbit/s"
+    words = {
+        "reading": reads if job.is_of_sample else "",
+        "pretraining": f"{job.training_steps:,} steps of {job.batch} rows by each process",
+        "rounds": f"members on {job.n_sample:,} rows, {job.update_steps:,} steps by the first process",
+        "labeling": f"{job.n_labeled:,} rows by the busiest process",
+        "network": message if sent else "",
+    }
+    total = {"total": sum(phases.values())}
+    return [
+        *([name, duration(n), words.get(name, "")] for name, n in {**phases, **total}.items()),
+        ["memory", in_gigabytes(memory_of_process(job, costs)), "of each process"],
+        ["", in_gigabytes(memory_of_first(job, costs)), "of the first process"],
+        ["disk", in_gigabytes(disk_of_results(job)), "for labels, embedding and model"],
+    ]
+
+
+def headline(job: Job, pace: Pace) -> str:
+    """What is planned, and on which machine.
+
+    >>> print(headline(Job(10**6, 64), Pace(products=2e11, bytes_read=5e8, threads=2)))
+    1,000,000 rows, 64 columns, 1 process like this one: 200 billion operations a second with 2 threads, 0.5 GB/s read.
+    """
+    many = f"{job.processes:,} processes" if job.processes > 1 else "1 process"
+    return (
+        f"{job.rows:,} rows, {job.columns:,} columns, {many} like this one: {pace.products / 1e9:.0f} billion "
+        f"operations a second with {pace.threads} threads, {pace.bytes_read / 1e9:.1f} GB/s read."
+    )
+
+
+def read_by_process(job: Job) -> int:
+    """Bytes of values that a process reads, in both passes.
+
+    >>> read_by_process(Job(10**9, 64, processes=64))
+    8000000000
+    """
+    return round(2 * job.bytes_of_values / (job.processes if job.is_large else 1))
+
+
 def plan_of(job: Job, pace: Pace, gigabits: float, costs: Costs = COSTS) -> dict[str, Any]:
     """All that the model says of a fit, as a document."""
     phases = seconds_of(job, pace, gigabits, costs)
@@ -439,8 +483,7 @@ def plan_of(job: Job, pace: Pace, gigabits: float, costs: Costs = COSTS) -> dict
         "seconds": {name: round(seconds, 2) for name, seconds in phases.items()},
         "seconds_total": round(sum(phases.values()), 2),
         "bytes": {
-            "read_by_process": 2
-            * round(job.bytes_of_values / (job.processes if job.is_large else 1)),
+            "read_by_process": read_by_process(job),
             "sent": {name: round(n) for name, n in bytes_sent(job).items()},
             "memory_of_process": round(memory_of_process(job, costs)),
             "memory_of_first": round(memory_of_first(job, costs)),

@@ -200,6 +200,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if given.page:
         page.PAGE.rewrite(given.page, page.page_text(given.out))
+        page.PLAN.rewrite(given.page, page.plan_text(given.out))
         return 0
     if given.costs:
         found = asdict(costs.fitted(page.good(known_in(given.out))))

@@ -6,12 +6,18 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from deccs.app.pace import Pace
+from deccs.app.plan import Job, advice, headline, table_of
 from deccs_paper import records
 from deccs_paper.blocks import Block
 from deccs_paper.records import Record
+from deccs_paper.scale.costs import pace_of
 from deccs_paper.table import markdown
 
 PAGE = Block("scale", "python -m deccs_paper.scale.command --page docs/large_data.md")
+PLAN = Block("plan", PAGE.command)
+PLANNED, GIGABITS = Job(10**9, 64, processes=64), 1.0
+FIRST_PACE = Pace(products=2.29e11, bytes_read=3e8, threads=2)  # until there are records
 NOTHING = "There are no records yet: `make bench-scale` makes them."
 
 
@@ -20,6 +26,17 @@ def page_text(path: Path) -> str:
     made = good(records.read(path))
     tables = [fits(made), labels(made), pretraining(made), parts(made), quality(made), kills(made)]
     return "\n\n".join(table for table in tables if table) or NOTHING
+
+
+def plan_text(path: Path) -> str:
+    """What ``deccs plan`` says of a billion rows, had it measured the machine of the longest fit."""
+    whole = of_task(good(records.read(path)), "fit", "rows")
+    pace = pace_of(whole[-1]) if whole else FIRST_PACE
+    rows = table_of(PLANNED, pace, GIGABITS)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [f"{a:{widths[0]}}  {b:>{widths[1]}}  {c}".rstrip() for a, b, c in rows]
+    words = [headline(PLANNED, pace), "", *lines, "", advice(PLANNED, pace, GIGABITS)]
+    return "\n".join(["```", "$ deccs plan --rows 1e9 --columns 64 --processes 64", *words, "```"])
 
 
 def good(made: Iterable[Record]) -> list[Record]:
