@@ -62,9 +62,10 @@ bench-consensus: $(STAMP)
 bench-reading: $(STAMP)
 	$(BIN)/python -m deccs_paper.reading_speed --out results/reading.jsonl
 
-# Whole fits of 100,000 to 10,000,000 rows in 2.5 GB of memory, and how fast rows are labeled; half an hour, 6 GB of disk.
+# Whole fits of 100,000 to 10,000,000 rows in 2.5 GB of memory, how fast rows are labeled, and what several processes change
+# (quality, pace, a killed one); an hour, 8 GB of disk. SCALE="--only fit label" does a part.
 bench-scale: $(STAMP)
-	$(BIN)/python -m deccs_paper.scale.command --out results/scale.jsonl
+	$(BIN)/python -m deccs_paper.scale.command --out results/scale.jsonl $(SCALE)
 
 # Fits, predictions, kills, full disks, little memory, damaged files in random order. An hour, or SOAK="--minutes 5 --seed 3";
 # `SOAK="--seed 3 --only 17"` repeats an act. Mounting small disks needs root; without it those acts are skipped.

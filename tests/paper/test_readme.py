@@ -8,6 +8,7 @@ import pytest
 
 from deccs_paper import consensus_speed, rules_table, speed, table
 from deccs_paper.mixed import tables as mixed
+from deccs_paper.scale import page as scale
 from deccs_paper.yardstick import by_dataset, tables
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +52,18 @@ RESULTS = ROOT / "results"
         ),
         ("README.md", by_dataset.RIVALS, by_dataset.rivals_table, by_dataset.RIVALS.command),
         (
+            "docs/large_data.md",
+            scale.PAGE,
+            scale.page_text,
+            f"{scale.PAGE.command} --out results/scale.jsonl",
+        ),
+        (
+            "docs/large_data.md",
+            scale.PLAN,
+            scale.plan_text,
+            f"{scale.PLAN.command} --out results/scale.jsonl",
+        ),
+        (
             "docs/speed.md",
             speed.LIST,
             speed.listed,
@@ -83,6 +96,9 @@ FEW = {
     "deccs.deep.base.default_deep_steps": 5,
 }
 
+# What a launcher of one process sets, for `deccs.distributed()`; the system chooses the port.
+ALONE = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+
 
 @pytest.mark.parametrize(
     "block",
@@ -105,5 +121,10 @@ def test_the_python_of_the_pages_runs(block, monkeypatch, tmp_path):
     monkeypatch.setattr("deccs.rounds.algorithm.FULL", 0.0)  # the rounds end after two
     words = np.array(["Berlin", "Ulm"])[y % 2]
     customers = pl.DataFrame({"income": X[:, 0], "orders": X[:, 1], "city": words})
+    (tmp_path / "sales").mkdir()
+    customers.write_parquet(tmp_path / "sales" / "2024.parquet")
+    np.save(tmp_path / "rows.npy", X)
+    for name, value in ALONE.items():
+        monkeypatch.setenv(name, value)
     known = {"my_labels": y, "base_partitions": [y, y[::-1]], "X": X, "X_new": X}
     exec(block, known | {"customers": customers, "deccs": deccs})

@@ -33,15 +33,19 @@ from deccs.app.output import (
     prints_to_stderr,
     warnings_as_notes,
 )
+from deccs.app.pace import measured_pace
+from deccs.app.plan import Job, headline, plan_of, table_of
 from deccs.app.renaming import rename_in_run
 from deccs.app.request import (
     CompareRequest,
     DatasetsRequest,
     FitRequest,
     InfoRequest,
+    PlanRequest,
     PredictRequest,
     RenameRequest,
     ReportRequest,
+    RequestError,
 )
 from deccs.app.run_error import RunError
 from deccs.app.run_folder import RunLog, RunWriter, write_run_report
@@ -433,6 +437,37 @@ def compare(request: CompareRequest, output: Output) -> None:
         grid(["run", "and run", ">rows in common", ">NMI", ">ARI"], pairs),
     )
     output.result(comparison, text)
+
+
+def plan(request: PlanRequest, output: Output) -> None:
+    job, pace = job_of(request), measured_pace(request.threads)
+    document = plan_of(job, pace, request.network)
+    table = grid(["phase", ">time", ""], table_of(job, pace, request.network))
+    text = Lines(headline(job, pace), "", table, "", document["advice"])
+    output.result({"plan": document}, text)
+
+
+def job_of(request: PlanRequest) -> Job:
+    """The fit that was asked for, if it can be done."""
+    rows, columns = request.rows, request.columns
+    if rows is None or columns is None:
+        raise RequestError(
+            "deccs plan needs --rows and --columns, such as --rows 1e9 --columns 64."
+        )
+    limits: dict[str, tuple[float | None, float, float]] = {
+        "--rows": (rows, 2, 1e15),
+        "--columns": (columns, 1, 131_072),
+        "--processes": (request.processes, 1, 1e6),
+        "--threads": (request.threads, 1, 1024),
+        "--network": (request.network, 1e-3, 1e6),
+        "--bytes-per-value": (request.bytes_per_value, 1e-3, 1024),
+    }
+    for name, (value, least, most) in limits.items():
+        if value is not None and not least <= value <= most:
+            raise RequestError(f"{name} must be from {least:g} to {most:g}, got {value:g}.")
+    if rows != int(rows):
+        raise RequestError(f"--rows must be a whole number, got {rows:g}.")
+    return Job(int(rows), columns, request.processes, request.bytes_per_value)
 
 
 def datasets(request: DatasetsRequest, output: Output) -> None:

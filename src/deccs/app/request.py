@@ -505,6 +505,28 @@ class CompareRequest(Request, command="compare"):
 
 
 @dataclass(frozen=True)
+class PlanRequest(Request, command="plan"):
+    """Estimate time, memory and disk of a fit of a large table, from the rules of fits and a measurement here.
+
+    Nothing is fitted. The measurement takes a second or two; the other machines count as equally fast.
+    """
+
+    rows: Annotated[float | None, Option("Rows of the table, such as 1e9. Needed.")] = None
+    columns: Annotated[int | None, Option("Columns to cluster. Needed.")] = None
+    processes: Annotated[
+        int, Option("Processes that fit it together, on any number of machines.", default="1")
+    ] = 1
+    threads: Annotated[
+        int | None, Option("Threads of each process.", default="what torch uses here")
+    ] = None
+    network: Annotated[
+        float, Option("Gbit/s between the processes.", metavar="GBIT", default="1")
+    ] = 1.0
+    bytes_per_value: Annotated[float, Option("Of a value in the file.", default="4")] = 4.0
+    as_json: Annotated[bool, AS_JSON] = False
+
+
+@dataclass(frozen=True)
 class DatasetsRequest(Request, command="datasets"):
     """List the eight data sets of the paper, their sizes and sources, and which are downloaded."""
 

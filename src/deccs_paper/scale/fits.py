@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from deccs import scores
+from deccs.app import run_folder
+from deccs.app.pace import measured_pace
 from deccs.app.parts import LABELS_PARTS
 from deccs_paper.scale.moons import N_COLUMNS, N_PAIRS, classes_of
 
@@ -52,12 +54,17 @@ def run_in(group: Path | None, command: list[str], log: Path) -> tuple[int, Any]
     return os.waitstatus_to_exitcode(status), usage
 
 
-def measure(path: Path, n_rows: int, seed: int, out: Path) -> dict[str, Any]:
-    """A fit of a table, from the file to the report."""
+def measure(
+    path: Path, n_rows: int, seed: int, out: Path, n_columns: int = N_COLUMNS
+) -> dict[str, Any]:
+    """A fit of a table, or of its first columns, from the file to the report."""
+    pace = measured_pace()
     shutil.rmtree(out, ignore_errors=True)
     out.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "deccs", "fit", str(path), "--clusters", str(2 * N_PAIRS)]
     command += ["--seed", str(seed), "--out", str(out), "--quiet"]
+    if n_columns < N_COLUMNS:
+        command += ["--columns", ",".join(f"c{place}" for place in range(n_columns))]
     log = out.with_suffix(".log")
     with memory_group(LIMIT) as group:
         start = time.perf_counter()
@@ -65,8 +72,11 @@ def measure(path: Path, n_rows: int, seed: int, out: Path) -> dict[str, Any]:
         seconds = time.perf_counter() - start
     facts = {
         "rows": n_rows,
-        "columns": N_COLUMNS,
+        "columns": n_columns,
         "processes": 1,
+        "threads": pace.threads,
+        "gigaflops_of_products": round(pace.products / 1e9, 2),
+        "read_mb_per_second": round(pace.bytes_read / 1e6, 1),
         "file_mb": round(path.stat().st_size / 1e6, 1),
         "limit_mb": None if group is None else LIMIT / 1e6,
         "seconds": round(seconds, 1),
@@ -82,9 +92,16 @@ def measure(path: Path, n_rows: int, seed: int, out: Path) -> dict[str, Any]:
         "status": "ok",
         "seconds_read": phases["read"],
         "seconds_learn": round(phases["fit"] - phases["label"], 2),
+        "seconds_members": round(seconds_of_members(out), 2),
         "seconds_label": phases["label"],
         "nmi": round(scores.nmi(classes_of(n_rows, seed=0), labels_of(out)), 4),
     }
+
+
+def seconds_of_members(out: Path) -> float:
+    """How long the members of all rounds of a run took."""
+    lines = (out / run_folder.ROUNDS).read_text().splitlines()
+    return sum(json.loads(line)["seconds"]["cluster"] for line in lines)
 
 
 def labels_of(out: Path) -> np.ndarray:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +10,10 @@ import torch
 from torch import nn
 
 from deccs import DECCS
+from deccs.app.pace import best_seconds, product_rate
 from deccs_paper.scale.moons import batches
 
-SIDE = 2048  # of the square matrices
-REPEATS = 5
 CLOSE = 1e-5  # difference of the two highest probabilities
-
-
-def product_rate() -> float:
-    """Multiplications and additions a second of a product of square matrices in single precision."""
-    left, right = torch.rand(SIDE, SIDE), torch.rand(SIDE, SIDE)
-    return 2 * SIDE**3 / best_seconds(lambda: left @ right)
-
-
-def best_seconds(work: Callable[[], Any]) -> float:
-    """The shortest of some runs: what others do on the machine only adds to it."""
-    seconds = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
 
 
 def products_per_row(model: DECCS) -> int:
