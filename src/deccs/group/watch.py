@@ -31,11 +31,11 @@ class GroupError(RuntimeError):
 
 
 class Watch:
-    """A thread that listens to the other processes.
+    """Listens to the other processes, in threads of its own.
 
     Parameters
     ----------
-    store : a store of torch.distributed, used by this thread alone
+    store : a store of torch.distributed that nobody else uses
     rank, size : of this process, and how many there are
     """
 
@@ -52,7 +52,11 @@ class Watch:
         ] = []  # the last sign of life of each, and when it came
         self._is_over = threading.Event()
         self._lock = threading.Lock()  # of the store
-        self._thread = threading.Thread(target=self._listen, name="deccs watch", daemon=True)
+        self.answered_at = self.noticed_at = time.monotonic()
+        self._threads = [
+            threading.Thread(target=work, name="deccs watch", daemon=True)
+            for work in (self._talk, self._guard)
+        ]
 
     def start(self) -> None:
         """Say who this process is, wait for the others to do so, and listen to them from now on."""
@@ -68,16 +72,20 @@ class Watch:
             (self.store.get(f"beat/{rank}"), time.monotonic()) for rank in range(self.size)
         ]
         self.store.set_timeout(timedelta(seconds=SILENT))
-        self._thread.start()
+        self.answered_at = time.monotonic()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         self._is_over.set()
-        self._thread.join(timeout=2 * BEAT)
+        for thread in self._threads:
+            thread.join(timeout=2 * BEAT)
 
     def tell(self, error: BaseException) -> None:
         """Let the others know that this process ends with an error, or which other one has ended before."""
-        with suppress(Exception), self._lock:
-            self.store.set("failure", json.dumps(self.first or (self.rank, in_words(error))))
+        with suppress(Exception), self._store_free() as is_free:
+            if is_free:
+                self.store.set("failure", json.dumps(self.first or (self.rank, in_words(error))))
 
     @property
     def failure(self) -> str | None:
@@ -136,25 +144,47 @@ class Watch:
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
-    def _listen(self) -> None:
-        number, failed_at = 0, 0.0
+    def _talk(self) -> None:
+        """Count aloud and listen. Where the network is cut, a call of the store may never return."""
+        number = 0
         while not self._is_over.wait(BEAT):
             number += 1
-            with suppress(Exception), self._lock:  # a store that is gone is noticed below
-                self.store.set(f"beat/{self.rank}", str(number))
-            if self.failure is None:
+            with suppress(Exception), self._store_free() as is_free:
+                if is_free:
+                    self.store.set(f"beat/{self.rank}", str(number))
+            if self.first is None:
                 self._look(SILENT)
-                failed_at = time.monotonic()
-            elif not self.is_heard and time.monotonic() > failed_at + GRACE:
+
+    def _guard(self) -> None:
+        """End a program that cannot know that another process has ended, or that nobody can be heard any more."""
+        while not self._is_over.wait(BEAT):
+            now = time.monotonic()
+            if self.first is None:
+                self.noticed_at = now
+                if now - self.answered_at > SILENT:
+                    self.first = 0, f"has not answered for {now - self.answered_at:.0f} seconds"
+            elif not self.is_heard and now > self.noticed_at + GRACE:
                 # The program computes, or waits for a machine that is gone. Nothing else ends that wait.
                 print(f"deccs: {self.failure}", file=sys.stderr, flush=True)
                 os._exit(ENDED)
+
+    @contextmanager
+    def _store_free(self) -> Iterator[bool]:
+        """Whether the store can be used: another thread may wait for its answer for ever."""
+        is_free = self._lock.acquire(timeout=BEAT)
+        try:
+            yield is_free
+        finally:
+            if is_free:
+                self._lock.release()
 
     def _look(self, longest: float) -> None:
         """Notice a process that has said why it ends, or has said nothing for too long."""
         now = time.monotonic()
         try:
-            with self._lock:
+            with self._store_free() as is_free:
+                if not is_free:
+                    return
                 if self.store.check(["failure"]):
                     rank, words = json.loads(self.store.get("failure"))
                     if rank != self.rank:
@@ -164,6 +194,7 @@ class Watch:
         except RuntimeError:  # the first process keeps the store
             self.first = 0, "has ended"
             return
+        self.answered_at = time.monotonic()
         for rank, beat in enumerate(beats):
             last, since = self.heard[rank]
             if beat != last:
@@ -171,10 +202,8 @@ class Watch:
             elif is_gone(self.pids[rank]):
                 self.first = rank, "has ended without a word: it was killed, or has crashed"
             elif rank != self.rank and now - since > longest:
-                self.first = (
-                    rank,
-                    f"has said nothing for {now - since:.0f} seconds and counts as ended",
-                )
+                silence = f"has said nothing for {now - since:.0f} seconds"
+                self.first = rank, f"{silence} and counts as ended"
 
 
 def in_words(error: BaseException) -> str:
