@@ -457,9 +457,10 @@ def headline(job: Job, pace: Pace) -> str:
     1,000,000 rows, 64 columns, 1 process like this one: 200 billion operations a second with 2 threads, 0.5 GB/s read.
     """
     many = f"{job.processes:,} processes" if job.processes > 1 else "1 process"
+    threads = f"{pace.threads} threads" if pace.threads > 1 else "1 thread"
     return (
         f"{job.rows:,} rows, {job.columns:,} columns, {many} like this one: {pace.products / 1e9:.0f} billion "
-        f"operations a second with {pace.threads} threads, {pace.bytes_read / 1e9:.1f} GB/s read."
+        f"operations a second with {threads}, {pace.bytes_read / 1e9:.1f} GB/s read."
     )
 
 

@@ -66,9 +66,9 @@ def fits(made: Sequence[Record]) -> str:
     some = of_task(made, "fit", "columns", "rows")
     limits = {record["limit_mb"] for record in some}
     limit = f", stopped at {min(limits):,.0f} MB" if limits and None not in limits else ""
-    threads = f" of {some[0]['threads']} threads" if some else ""
+    threads = f", threads: {some[0]['threads']}" if some else ""
     return section(
-        f"Whole fits by one process{threads}{limit}, from the file to the report:",
+        f"Whole fits by one process, from the file to the report{threads}{limit}:",
         ["rows", "columns", "file", "read", "learn", "label", "whole fit", "memory", "NMI"],
         some,
         lambda r: [
