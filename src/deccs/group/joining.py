@@ -174,16 +174,17 @@ def watch_over(handle: Any, rank: int, size: int, patience: float) -> Watch:
     from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
     timeout = timedelta(seconds=patience)
-    box: list[Any] = [None]
-    host = os.environ.get("MASTER_ADDR") or socket.gethostname()
+    place: list[Any] = [None]
     store: Any = None
+    own_host = os.environ.get("MASTER_ADDR")  # where process 0 is, as this process sees it
     if rank == 0:
+        host = own_host or socket.gethostname()
         store = TCPStore(host, 0, is_master=True, timeout=timeout, wait_for_workers=False)
-        box = [(host, store.port)]
-    dist.broadcast_object_list(box, dist.get_global_rank(handle, 0), group=handle)
+        place = [(host, store.port)]
+    dist.broadcast_object_list(place, dist.get_global_rank(handle, 0), group=handle)
     if rank:
-        host, port = box[0]
-        store = TCPStore(host, port, is_master=False, timeout=timeout)
+        host, port = place[0]
+        store = TCPStore(own_host or host, port, is_master=False, timeout=timeout)
     watch = Watch(store, rank, size)
     watch.start()
     return watch
