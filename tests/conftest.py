@@ -95,3 +95,43 @@ def trained(rows):
     from tests.helpers.small import trained_on
 
     return trained_on(rows)
+
+
+@pytest.fixture(scope="module")
+def dask_client():
+    pytest.importorskip("distributed", reason="pip install 'deccs[dask]'")
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def ray_cluster():
+    ray = pytest.importorskip("ray", reason="pip install 'deccs[ray]'")
+    from ray.util.joblib import register_ray
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    register_ray()
+    yield ray
+    ray.shutdown()
+
+
+@pytest.fixture(params=["loky", "dask", pytest.param("ray", marks=pytest.mark.slow)])
+def elsewhere(request):
+    """joblib with two workers of some kind."""
+    from joblib import parallel_config
+
+    if request.param == "loky":
+        config = parallel_config(backend="loky", n_jobs=2)
+    elif request.param == "dask":
+        request.getfixturevalue("dask_client")
+        config = parallel_config(backend="dask")
+    else:
+        request.getfixturevalue("ray_cluster")
+        config = parallel_config(backend="ray", n_jobs=-1)
+    with config:
+        yield request.param

@@ -64,8 +64,10 @@ def as_asked() -> Iterator[None]:
         yield
 
 
-def parallel(**options: Any) -> Parallel:
+def parallel(n_jobs: int | None = None, **options: Any) -> Parallel:
     """``joblib.Parallel``, which takes up what the user asked for when it is made."""
+    if n_jobs is not None:  # joblib 1.3 takes None for 1
+        options["n_jobs"] = n_jobs
     with as_asked():
         return Parallel(**options)
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from deccs.app.output import UNEXPECTED, Output, errors_as_messages
 from deccs.app.request import setting_in, split_names
+from deccs.spreading import on_cluster
 from deccs_paper import grid, records, table
 from deccs_paper.experiments import named
-from deccs_paper.processes import Workers
+from deccs_paper.processes import ClusterWorkers, Workers
 from deccs_paper.reproduce import known_names
 from deccs_paper.runner import Run
 from deccs_paper.settings import METHODS, PAPER, TOYS
@@ -49,7 +50,7 @@ def command(
             )
 
         if runs:
-            workers = Workers(jobs, cache)
+            workers = ClusterWorkers(cache) if on_cluster() else Workers(jobs, cache)
             grid.run_missing(
                 runs,
                 lambda: records.read_all([out]),

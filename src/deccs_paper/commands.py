@@ -6,6 +6,8 @@ not wait for torch.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,12 +27,46 @@ PoolPage = Annotated[
         help="A Markdown page whose tables are rewritten from the records.",
     ),
 ]
+Backend = Annotated[
+    str | None,
+    typer.Option(
+        metavar="dask|ray",
+        show_default=False,
+        help="Carry out the runs on a cluster. Its workers must see the folders that are given.",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        show_default=False,
+        help="Of the cluster: tcp://host:8786 of a Dask scheduler. (default: the Ray of this machine)",
+    ),
+]
 PoolAgain = Annotated[bool, typer.Option("--again", help="Also repeat runs that failed.")]
 
 
 def add_commands(app: typer.Typer) -> None:
     for command in (reproduce, benchmark, yardstick, how_many, confidence, mixed, demo):
         app.command(rich_help_panel=PANEL)(command)
+
+
+@contextmanager
+def runs_on(backend: str | None, address: str | None, jobs: int) -> Iterator[None]:
+    """The cluster that was asked for; without one, runs stay on this machine."""
+    if backend is None:
+        if address is not None:
+            raise typer.BadParameter("--address is that of a cluster; give --backend, too.")
+        yield
+        return
+    if jobs != 1:
+        raise typer.BadParameter(
+            "A cluster has as many runs at a time as it has places: no --jobs."
+        )
+    from deccs.app.output import Output, errors_as_messages
+    from deccs_paper.processes import cluster
+
+    with errors_as_messages(Output()), cluster(backend, address):
+        yield
 
 
 def words(metavar: str, text: str) -> Any:
@@ -64,6 +100,8 @@ def reproduce(
         ),
     ] = None,
     jobs: Jobs = 1,
+    backend: Backend = None,
+    address: Address = None,
     out: Annotated[
         Path,
         typer.Option("--out", "-o", metavar="DIR", help="Folder for records, tables and page."),
@@ -98,18 +136,19 @@ def reproduce(
     """
     from deccs_paper import reproduce
 
-    reproduce.command(
-        what,
-        data,
-        methods,
-        seeds,
-        jobs=jobs,
-        out=out,
-        cache=cache,
-        again=again,
-        fresh=fresh,
-        page_only=page_only,
-    )
+    with runs_on(backend, address, jobs):
+        reproduce.command(
+            what,
+            data,
+            methods,
+            seeds,
+            jobs=jobs,
+            out=out,
+            cache=cache,
+            again=again,
+            fresh=fresh,
+            page_only=page_only,
+        )
 
 
 def benchmark(
@@ -120,6 +159,8 @@ def benchmark(
     methods: Annotated[str, typer.Option(help="Methods to run: a,b,c.")] = "DECCS",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each method on each data set.")] = 1,
     jobs: Jobs = 1,
+    backend: Backend = None,
+    address: Address = None,
     changes: Annotated[
         list[str] | None,
         typer.Option(
@@ -151,17 +192,18 @@ def benchmark(
     """Run methods on the paper's data sets, one JSON line per run, and print a table."""
     from deccs_paper import benchmark
 
-    benchmark.command(
-        datasets or [],
-        methods,
-        seeds,
-        changes or [],
-        jobs=jobs,
-        experiment=experiment,
-        out=out,
-        cache=cache,
-        page=page,
-    )
+    with runs_on(backend, address, jobs):
+        benchmark.command(
+            datasets or [],
+            methods,
+            seeds,
+            changes or [],
+            jobs=jobs,
+            experiment=experiment,
+            out=out,
+            cache=cache,
+            page=page,
+        )
 
 
 def yardstick(
@@ -183,6 +225,8 @@ def yardstick(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each method on each data set.")] = 3,
     jobs: PoolJobs = 1,
+    backend: Backend = None,
+    address: Address = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The file of records.")
     ] = Path("results/pool.jsonl"),
@@ -206,11 +250,13 @@ def yardstick(
     if timed:
         if folder or methods or page:
             raise typer.BadParameter("--timed has its own data sets and methods, and no page.")
-        command.timed_command(data, seeds, jobs=jobs, out=out, again=again)
+        with runs_on(backend, address, jobs):
+            command.timed_command(data, seeds, jobs=jobs, out=out, again=again)
         return
     if folder is None:
         raise typer.BadParameter("Give a FOLDER of data sets, or --timed.")
-    command.command(folder, methods, data, seeds, jobs=jobs, out=out, page=page, again=again)
+    with runs_on(backend, address, jobs):
+        command.command(folder, methods, data, seeds, jobs=jobs, out=out, page=page, again=again)
 
 
 def how_many(
@@ -240,6 +286,8 @@ def how_many(
         typer.Option("--fits", help='Also fit DECCS(n_clusters="auto") on every data set.'),
     ] = False,
     jobs: PoolJobs = 1,
+    backend: Backend = None,
+    address: Address = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The file of records.")
     ] = Path("results/how-many.jsonl"),
@@ -258,18 +306,19 @@ def how_many(
 
     if no_clusters and (folders or fits):
         raise typer.BadParameter("--no-clusters has its own data, and no fits.")
-    command.command(
-        folders or [],
-        rules,
-        seeds,
-        without_clusters=no_clusters,
-        fits=fits,
-        jobs=jobs,
-        out=out,
-        page=page,
-        again=again,
-        learn=learn,
-    )
+    with runs_on(backend, address, jobs):
+        command.command(
+            folders or [],
+            rules,
+            seeds,
+            without_clusters=no_clusters,
+            fits=fits,
+            jobs=jobs,
+            out=out,
+            page=page,
+            again=again,
+            learn=learn,
+        )
 
 
 def confidence(
@@ -284,6 +333,8 @@ def confidence(
         bool, typer.Option("--no-clusters", help="Also data without clusters: noise.")
     ] = False,
     jobs: PoolJobs = 1,
+    backend: Backend = None,
+    address: Address = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The file of records.")
     ] = Path("results/confidence.jsonl"),
@@ -300,16 +351,17 @@ def confidence(
     """
     from deccs_paper.confidence import command
 
-    command.command(
-        folders or [],
-        seeds,
-        without_clusters=no_clusters,
-        jobs=jobs,
-        out=out,
-        page=page,
-        again=again,
-        learn=learn,
-    )
+    with runs_on(backend, address, jobs):
+        command.command(
+            folders or [],
+            seeds,
+            without_clusters=no_clusters,
+            jobs=jobs,
+            out=out,
+            page=page,
+            again=again,
+            learn=learn,
+        )
 
 
 def mixed(
@@ -333,6 +385,8 @@ def mixed(
         int, typer.Option(min=1, help="Runs on complete tables and with 20 % missing.")
     ] = 3,
     jobs: PoolJobs = 1,
+    backend: Backend = None,
+    address: Address = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The file of records.")
     ] = Path("results/mixed.jsonl"),
@@ -346,7 +400,8 @@ def mixed(
     """
     from deccs_paper.mixed import command
 
-    command.command(folder, methods, data, seeds, jobs=jobs, out=out, page=page, again=again)
+    with runs_on(backend, address, jobs):
+        command.command(folder, methods, data, seeds, jobs=jobs, out=out, page=page, again=again)
 
 
 def demo(

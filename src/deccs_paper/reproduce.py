@@ -13,13 +13,14 @@ from rich.console import Console
 from deccs.app.output import INTERRUPTED, UNEXPECTED, Output, errors_as_messages
 from deccs.app.request import split_names
 from deccs.json_values import finite
+from deccs.spreading import on_cluster
 from deccs.storage.atomic import write_text
 from deccs_paper import claims, grid, records, render
 from deccs_paper.experiments import EXPERIMENTS, FIGURES, TABLES, Experiment, narrowed, runs_of
 from deccs_paper.figures import FIGURES as DRAWINGS
 from deccs_paper.grid import place, summary
 from deccs_paper.page import Drawn, Page, picture_of
-from deccs_paper.processes import Workers
+from deccs_paper.processes import ClusterWorkers, Workers
 from deccs_paper.records import Record
 from deccs_paper.results import Results, chosen_by_truth, comparisons
 from deccs_paper.runner import Run
@@ -59,7 +60,8 @@ def command(
         cache = cache or out / CACHE
         try:
             if not page_only:
-                run_missing(selection, out, Workers(jobs, cache), output.stderr, again=again)
+                workers = ClusterWorkers(cache) if on_cluster() else Workers(jobs, cache)
+                run_missing(selection, out, workers, output.stderr, again=again)
             files, not_drawn = write_all(
                 selection, out, cache, draw=not page_only, console=output.stderr
             )

@@ -207,7 +207,7 @@ def test_a_resample_leaves_out_a_fifth_of_the_rows(found, blobs3, monkeypatch):
     assert len(sample.manifold) == 75  # made before the function is replaced
     monkeypatch.setattr(module, "manifold_embedding", layout)
     for number in (0, 1):
-        module.found_again(sample, found.panel, number)
+        module.resampled(sample, KS, number)
     assert [len(rows) for rows in asked] == [60, 60]
     assert not np.array_equal(asked[0], asked[1])
 
@@ -216,10 +216,13 @@ def test_members_of_different_kinds_must_agree(found, blobs3, monkeypatch):
     def by_chance(Z, ks):
         return [np.random.default_rng(k).integers(0, k, len(Z)) for k in ks]
 
-    stable, agree = module.found_again(sample_of(blobs3), found.panel, 0)
+    def again():
+        return module.found_again(found.panel, module.resampled(sample_of(blobs3), KS, 0))
+
+    stable, agree = again()
     assert agree[KS.index(3)] == 1 and agree[-1] < 1
     monkeypatch.setattr(module, "by_ward", by_chance)
-    with_nonsense = module.found_again(sample_of(blobs3), found.panel, 0)
+    with_nonsense = again()
     assert with_nonsense[0] == stable  # of k-means with itself
     assert with_nonsense[1][KS.index(3)] == pytest.approx(0.5, abs=0.1)  # the other half is chance
 

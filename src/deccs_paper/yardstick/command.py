@@ -10,9 +10,10 @@ from pathlib import Path
 
 from deccs.app.output import UNEXPECTED, Output, errors_as_messages
 from deccs.app.request import split_names
+from deccs.spreading import on_cluster
 from deccs_paper import records
 from deccs_paper.grid import Display
-from deccs_paper.processes import Workers, work_through
+from deccs_paper.processes import ClusterWorkers, Workers, work_through
 from deccs_paper.records import Record
 from deccs_paper.reproduce import known_names
 from deccs_paper.yardstick import preload, timed
@@ -155,7 +156,9 @@ def run_missing(
 
 
 def workers_for(waiting: Sequence[PoolRun], jobs: int) -> Workers:
-    """Processes with one thread each, forked from one that has loaded and compiled everything."""
+    """Processes with one thread each, forked from one that has loaded and compiled everything; or a cluster."""
+    if on_cluster():
+        return ClusterWorkers(None, carry_out, headers=headers)
     os.environ |= dict.fromkeys(ONE_THREAD, "1")
     os.environ["NUMBA_THREADING_LAYER"] = "workqueue"  # a process that used OpenMP must not fork
     methods = {run.registry[name] for run in waiting for name in run.methods}

@@ -69,7 +69,7 @@ def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
 def read_pool(folder: Path) -> list[PoolFile]:
     """The data sets of a folder, those with few rows first."""
     files = []
-    for path in sorted(folder.glob("*.npz")):
+    for path in sorted(folder.resolve().glob("*.npz")):  # workers of a cluster are in other folders
         X, y = read_arrays(path)
         n, d = X.shape
         k = len(np.unique(y[y != NOISE]))
