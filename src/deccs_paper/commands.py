@@ -39,7 +39,7 @@ Address = Annotated[
     str | None,
     typer.Option(
         show_default=False,
-        help="Of the cluster: tcp://host:8786 of a Dask scheduler. (default: the Ray of this machine)",
+        help="Of the cluster: tcp://host:8786 of a Dask scheduler, auto for the Ray that this machine is part of.",
     ),
 ]
 PoolAgain = Annotated[bool, typer.Option("--again", help="Also repeat runs that failed.")]
