@@ -10,6 +10,7 @@ pretraining  rows a second by one and by two processes
 parts        labeling of 2,000,000 rows by one and by two processes, and whether 2, 3 and 4 give a result
 quality      NMI on data sets with known classes, by one and by two processes; needs DECCS_DATA
 killed       one of three processes is killed, and the fit resumed
+seeds        whole fits of the smallest and the largest table with other seeds: how much NMI depends on chance
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ SIZES = (100_000, 1_000_000, 10_000_000)
 NARROW = (1_000_000, 20)  # rows and columns: members also see the raw data
 LABELED = 1_000_000  # rows in memory
 SEED = 0
-FIT, LABEL, PRETRAINING, PARTS, QUALITY, KILLED = TASKS = (
+FIT, LABEL, PRETRAINING, PARTS, QUALITY, KILLED, SEEDED = TASKS = (
     "fit",
     "label",
     "pretraining",
     "parts",
     "quality",
     "killed",
+    "seeds",
 )
 # Rows, columns, batch, steps, and numbers of processes; the small batch tells the work of a step from that of a row.
 TRAININGS = (
@@ -96,6 +98,16 @@ def measurements(sizes: Sequence[int], data: Path) -> Iterator[Measurement]:
     yield Measurement(
         {"task": KILLED, "rows": rows, "processes": 3}, partial(several.killed, data, rows, steps)
     )
+    for seed in SEEDS[1:]:
+        for n_rows in (sizes[0], sizes[-1]):
+            yield Measurement(
+                {"task": SEEDED, "rows": n_rows, "seed": seed},
+                partial(seeded_fit, data, n_rows, seed),
+            )
+
+
+def seeded_fit(data: Path, n_rows: int, seed: int) -> Record:
+    return fits.measure(table_of(data, n_rows), n_rows, seed, data / "run-seed", moons.N_COLUMNS)
 
 
 def whole_fit(n_rows: int, n_columns: int, run: Path, data: Path) -> Measurement:

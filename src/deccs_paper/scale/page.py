@@ -24,7 +24,8 @@ NOTHING = "There are no records yet: `make bench-scale` makes them."
 def page_text(path: Path) -> str:
     """All tables that there are records for."""
     made = good(records.read(path))
-    tables = [fits(made), labels(made), pretraining(made), parts(made), quality(made), kills(made)]
+    parts_of_page = (fits, seeds, labels, pretraining, parts, quality, kills)
+    tables = [part(made) for part in parts_of_page]
     return "\n\n".join(table for table in tables if table) or NOTHING
 
 
@@ -81,6 +82,29 @@ def fits(made: Sequence[Record]) -> str:
             f"{r['seconds'] / 60:.1f} min",
             f"{r['peak_mb']:,.0f} MB",
             f"{r['nmi']:.3f}",
+        ],
+    )
+
+
+def seeds(made: Sequence[Record]) -> str:
+    """NMI of the smallest and the largest table by seed; the whole fits above have seed 0."""
+    seeded = of_task(made, "seeds", "rows", "seed")
+    sizes = list(dict.fromkeys(record["rows"] for record in seeded))
+    first = [
+        record for record in of_task(made, "fit", "columns", "rows") if record["rows"] in sizes
+    ]
+    scores = {
+        rows: [record["nmi"] for record in (*first, *seeded) if record["rows"] == rows]
+        for rows in sizes
+    }
+    return section(
+        "NMI of such fits with the seeds 0, 1 and 2:",
+        ["rows", "NMI by seed", "mean"],
+        [{"rows": rows, "nmi": found} for rows, found in scores.items()],
+        lambda r: [
+            f"{r['rows']:,}",
+            " ".join(f"{nmi:.3f}" for nmi in r["nmi"]),
+            f"{sum(r['nmi']) / len(r['nmi']):.3f}",
         ],
     )
 
