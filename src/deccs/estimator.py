@@ -51,7 +51,7 @@ from deccs.members.views import (
     views_of,
 )
 from deccs.network.autoencoder import check_finite, exact_encoder
-from deccs.network.single import SingleEncoder, ahead, are_close
+from deccs.network.single import SingleEncoder, ahead, are_close, in_threads
 from deccs.notebook import summary_html
 from deccs.rounds.classifiers import (
     Classifiers,
@@ -469,11 +469,15 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             yield from self._answers(source)
             return
         n_scaled, n_inputs = self._widths
-        for block in ahead(in_order(source, rows_at_once(max(source.shape[1], n_inputs)))):
+
+        def answer_of(block: np.ndarray) -> Answer:
             inputs = self.scaler_.inputs(block)  # (n, n_inputs)
             scaled = inputs[:, :n_scaled]
             answer = self._answer(embed(inputs), seen and seen.at(seen.places(scaled)))
-            yield answer if trust is None else trusted(answer, trust, scaled, exactly=False)
+            return answer if trust is None else trusted(answer, trust, scaled, exactly=False)
+
+        size = rows_at_once(max(source.shape[1], n_inputs))
+        yield from in_threads(answer_of, ahead(in_order(source, size)))
 
     def _label_blocks(self, source: RowSource) -> Iterator[np.ndarray]:
         head = self.label_classifier_

@@ -58,6 +58,13 @@ def reproducible_threads() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """One thread for the products of NumPy, where several threads of ours make some at the same time."""
+    with thread_pools(len(sys.modules)).limit(limits=1, user_api="blas"):
+        yield
+
+
 @lru_cache(maxsize=1)
 def thread_pools(_n_modules: int) -> ThreadpoolController:
     """The OpenMP libraries of this process. Finding them takes milliseconds, so it is done again only after imports."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self, TypeVar
 
 import numpy as np
@@ -11,11 +12,13 @@ import torch
 from torch import nn
 
 from deccs.network.by_hand import SLOPE
+from deccs.seeds import one_thread_each
 
 ROWS_AT_ONCE = 1024  # what the layers make of so many rows stays in the cache
 LARGE_INPUT = 1e3  # deviations: sums of such numbers lose digits that others need
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class SingleEncoder:
@@ -66,6 +69,34 @@ def are_close(logits: torch.Tensor, inputs: np.ndarray) -> np.ndarray:
     first, second = logits.topk(2, dim=2).values.unbind(2)  # (n, n_heads) each
     close = (first - second <= 1e-3 * (1 + first.abs())).any(1).numpy()
     return np.asarray(close | (np.abs(inputs).max(axis=1) > LARGE_INPUT))
+
+
+def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """``work`` of each item, in their order: as many at a time as torch has threads, with one thread each.
+
+    Work on some thousand rows is many small steps, which threads can hardly share.
+
+    >>> list(in_threads(abs, [-1, 2]))
+    [1, 2]
+    """
+    n_threads = torch.get_num_threads()
+    if n_threads == 1:
+        yield from map(work, items)
+        return
+    coming: deque[Future[R]] = deque()
+    try:
+        with (
+            one_thread_each(),
+            ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,)) as pool,
+        ):
+            for item in items:
+                coming.append(pool.submit(work, item))
+                if len(coming) > n_threads:  # no more in memory than is needed to keep all busy
+                    yield coming.popleft().result()
+            while coming:
+                yield coming.popleft().result()
+    finally:
+        torch.set_num_threads(n_threads)
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
