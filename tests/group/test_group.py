@@ -105,7 +105,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("who", [0, 1])
+@pytest.mark.parametrize("who", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_the_others_hear_of_a_process_that_ends(ending, who):
     """Whether they wait for it or compute; the program itself need not look."""
     act, words = ENDINGS[ending]
@@ -210,6 +210,7 @@ def test_a_wrong_address_is_named():
     assert "Process 1 of 2" in one.err and "cannot reach process 0 at 127.0.0.1:" in one.err
 
 
+@pytest.mark.slow
 def test_two_runs_at_one_port_are_told_apart():
     port = free_port()
     both = start(program("group.each(int)"), 2, ranks=[0, 0], port=port, PATIENCE=3)

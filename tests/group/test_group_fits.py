@@ -195,7 +195,7 @@ KILLED = (
 )
 
 
-@pytest.mark.parametrize("who", [0, 1])
+@pytest.mark.parametrize("who", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_killed_process_ends_all_and_the_same_command_goes_on(tmp_path, who):
     """With the same number of processes the bits are those of a fit that was not disturbed."""
     straight = run_together(KILLED, 2, FOLDER=tmp_path / "straight")
@@ -211,6 +211,7 @@ def test_a_killed_process_ends_all_and_the_same_command_goes_on(tmp_path, who):
     assert not (tmp_path / "state").exists()
 
 
+@pytest.mark.slow
 def test_another_number_of_processes_goes_on_with_a_warning(tmp_path):
     run_together(KILLED, 2, FOLDER=tmp_path / "state", WHO=1)
     (one,) = run_together(KILLED, 1, FOLDER=tmp_path / "state")
@@ -291,6 +292,7 @@ def test_a_large_table_is_labeled_in_parts(table, tmp_path, size):
     assert not [name for name in os.listdir(tmp_path / "run") if name.startswith(".")]
 
 
+@pytest.mark.slow
 def test_more_processes_than_parts(table, tmp_path):
     """Two parts for three processes: the first one has none."""
     path = tmp_path / "few.parquet"
@@ -309,6 +311,7 @@ def test_errors_of_the_command_line_are_told_once(table, tmp_path):
     assert {one.code for one in ended} == {2} and not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_command_killed_while_labeling_goes_on_with_the_same_files(table, tmp_path):
     """Process 1 is killed after its second part; the parts that are done stay as they are."""
     path, _ = table

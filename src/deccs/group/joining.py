@@ -78,6 +78,9 @@ def distributed(patience: float = PATIENCE) -> Iterator[Group]:
         with group.watch.ending_in_words() if isinstance(group, ProcessGroup) else nullcontext():
             yield group
             group.each(int)  # nobody leaves before the others are done
+            if isinstance(group, ProcessGroup):
+                group.watch.stop()
+                group.each(int)  # the store is there until nobody uses it any more
     except BaseException as error:
         say_goodbye(group, error)
         raise

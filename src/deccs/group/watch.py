@@ -77,9 +77,10 @@ class Watch:
             thread.start()
 
     def stop(self) -> None:
+        """End the threads: one that still waits for the store when Python ends would crash the process."""
         self._is_over.set()
         for thread in self._threads:
-            thread.join(timeout=2 * BEAT)
+            thread.join(timeout=10 * BEAT)
 
     def tell(self, error: BaseException) -> None:
         """Let the others know that this process ends with an error, or which other one has ended before."""
