@@ -57,19 +57,19 @@ class Costs:
     memory: float  # bytes of a process before it holds any row
 
 
-# Fitted on first records, of a busy machine with two cores.
+# Made from the records by `python -m deccs_paper.scale.command --costs`.
 COSTS = Costs(
-    training=0.7,
-    weight=1.2e-9,
-    start=2.4,
-    members=39.0,
-    rest=12.0,
-    views=50.0,
-    label=5.5e-5,
-    label_exactly=1.1e-4,
-    report=9.0,
-    keep=1e-7,
-    memory=5.5e8,
+    training=0.879,
+    weight=1.17e-09,
+    start=3.17,
+    members=40.9,
+    rest=7.05,
+    views=178,
+    label=2.63e-06,
+    label_exactly=4.17e-05,
+    report=4.64,
+    keep=0,
+    memory=9e08,
 )
 
 
@@ -374,8 +374,8 @@ def advice(job: Job, pace: Pace, gigabits: float, costs: Costs = COSTS) -> str:
 
     >>> pace = Pace(products=1e11, bytes_read=1e9, threads=1)
     >>> print(advice(Job(10**9, 64), pace, gigabits=1).replace(". ", ".\\n"))
-    Labeling dominates: 99 % of the time.
-    With 2 processes instead of 1 it would take 8.6 hours instead of 17.2.
+    Labeling dominates: 96 % of the time.
+    With 2 processes instead of 1 it would take 69.4 minutes instead of 2.3 hours.
     """
     phases = seconds_of(job, pace, gigabits, costs)
     total, longest = sum(phases.values()), max(phases, key=lambda name: phases[name])
