@@ -112,10 +112,8 @@ def lead_fit(request: FitRequest, output: Output, group: Group) -> None:
     """The fit, as the first process does it, or the only one."""
     out = request.folder
     model = estimator_for(request)
-    if not run_folder.was_interrupted(out):
-        group.once(lambda: run_folder.check_free(out, overwrite=request.overwrite))
-    else:
-        group.once(lambda: None)
+    is_interrupted = run_folder.was_interrupted(out)
+    group.once(lambda: is_interrupted or run_folder.check_free(out, overwrite=request.overwrite))
     clock = Clock()
     table = table_to_fit(request, group)
     clock.lap("read")
@@ -138,11 +136,11 @@ def help_fit(request: FitRequest, output: Output, group: Group) -> None:
     """What the other processes do meanwhile: their part of the reading, the learning and the labels."""
     out = request.folder
     model = estimator_for(request)
-    group.once(lambda: None)  # the folder is free
+    group.once(lambda: None)  # the first process looks whether the folder is free
     table = table_to_fit(request, group)
     if group.once(lambda: False):
         return
-    group.once(lambda: None)
+    group.once(lambda: None)  # ... and once more
     check_shared(out, table, group)
     writer = RunWriter(out, table, LabelsFormat.of(request), leads=False)
     model.set_params(callbacks=[writer])

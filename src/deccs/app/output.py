@@ -15,6 +15,8 @@ from typing import IO, Any, TextIO, cast
 import typer
 from rich.console import Console
 
+from deccs.group.watch import GroupError
+
 UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit codes
 WIDTH = 160  # characters of a line where there is no terminal: rich would break lines at 80
 
@@ -165,7 +167,6 @@ def errors_as_messages(output: Output) -> Iterator[None]:
 def environment_errors() -> tuple[type[Exception], ...]:
     """Errors that the machine is to blame for: a full disk, no network, a missing package."""
     from deccs.datasets.store import DatasetError  # loads scikit-learn, which --help does without
-    from deccs.group.watch import GroupError
 
     return OSError, MemoryError, ImportError, DatasetError, GroupError
 
@@ -190,7 +191,7 @@ def in_words(error: BaseException) -> str:
     >>> in_words(OSError(28, "No space left on device")), in_words(MemoryError())[:37]
     ('OSError: [Errno 28] No space left on device', 'MemoryError: there is no memory left.')
     """
-    if type(error).__name__ == "GroupError":  # a whole sentence
+    if isinstance(error, GroupError):  # a whole sentence
         return str(error)
     if not ran_out_of_memory(error):
         return f"{type(error).__name__}: {error}"

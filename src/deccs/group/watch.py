@@ -47,9 +47,8 @@ class Watch:
         self.names: list[str] = []  # of the processes, by rank
         self.hosts: list[str] = []
         self.pids: list[int | None] = []  # of those on this machine
-        self.heard: list[
-            tuple[bytes, float]
-        ] = []  # the last sign of life of each, and when it came
+        # The last sign of life of each, and when it came.
+        self.heard: list[tuple[bytes, float]] = []
         self._is_over = threading.Event()
         self._lock = threading.Lock()  # of the store
         self.answered_at = self.noticed_at = time.monotonic()

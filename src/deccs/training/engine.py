@@ -350,6 +350,8 @@ class Run:
 
     def _agree(self) -> None:
         """Let all processes go on from the same state: what they have learned, and their optimizers remember."""
+        if self.group.size == 1:
+            return
         learned = tensors_in(self.learner.learned_state())
         remembered = (
             tensors_in(optimizer.state_dict()["state"]) for optimizer in self.learner.optimizers
