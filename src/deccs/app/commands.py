@@ -112,8 +112,8 @@ def lead_fit(request: FitRequest, output: Output, group: Group) -> None:
     """The fit, as the first process does it, or the only one."""
     out = request.folder
     model = estimator_for(request)
-    is_interrupted = run_folder.was_interrupted(out)
-    group.once(lambda: is_interrupted or run_folder.check_free(out, overwrite=request.overwrite))
+    can_replace = request.overwrite or run_folder.was_interrupted(out)
+    group.once(lambda: run_folder.check_free(out, overwrite=can_replace))
     clock = Clock()
     table = table_to_fit(request, group)
     clock.lap("read")
