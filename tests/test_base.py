@@ -47,7 +47,7 @@ class Halves(SoftClusterer):
         self.limit_ = self.limit + 0.01 * (fit.root % 7)  # a method may use the seed
         self.fit_ = fit
 
-    def _answers(self, source):
+    def _learned_answers(self, source):
         for _, block in each_block(source):
             first = self.scaler_(block)[:, :1]
             upper = first[:, 0] >= self.limit_

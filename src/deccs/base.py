@@ -534,20 +534,38 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         """Learn from the rows of a fit, and keep what was learned."""
 
     @abstractmethod
-    def _answers(self, source: RowSource) -> Iterator[Answer]:
+    def _learned_answers(self, source: RowSource) -> Iterator[Answer]:
         """The answers for rows, block by block, in their order."""
 
-    def _fast_answers(self, source: RowSource) -> Iterator[Answer]:
+    def _learned_fast_answers(self, source: RowSource) -> Iterator[Answer]:
         """The same with all but the labels in single precision, where a method knows a faster way."""
-        return self._answers(source)
+        return self._learned_answers(source)
 
-    def _label_blocks(self, source: RowSource) -> Iterator[np.ndarray]:
+    def _learned_label_blocks(self, source: RowSource) -> Iterator[np.ndarray]:
         """The labels of rows alone, block by block."""
-        return (answer.labels for answer in self._answers(source))
+        return (answer.labels for answer in self._learned_answers(source))
+
+    def _learned_training_answers(self, fit: Fit) -> Iterator[Answer]:
+        """The answers for the rows of the fit; a method that knows them already need not compute them."""
+        return self._learned_answers(fit.all_rows)
+
+    # What was learned, as users see it: after the edits of the model.
+
+    def _answers(self, source: RowSource) -> Iterator[Answer]:
+        return map(self._as_edited, self._learned_answers(source))
+
+    def _fast_answers(self, source: RowSource) -> Iterator[Answer]:
+        return map(self._as_edited, self._learned_fast_answers(source))
 
     def _training_answers(self, fit: Fit) -> Iterator[Answer]:
-        """The answers for the rows of the fit; a method that knows them already need not compute them."""
-        return self._answers(fit.all_rows)
+        return map(self._as_edited, self._learned_training_answers(fit))
+
+    def _label_blocks(self, source: RowSource) -> Iterator[np.ndarray]:
+        return self._learned_label_blocks(source)
+
+    def _as_edited(self, answer: Answer) -> Answer:
+        """What a method has learned of some rows, with the edits of the model."""
+        return answer
 
     def _checked(self, X: Any) -> RowSource:
         check_is_fitted(self, "labels_")
@@ -659,7 +677,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         source = self._checked(X)
         return np.concatenate(list(self._embedded(source))).astype(output_dtype(source), copy=False)
 
-    def _answers(self, source: RowSource) -> Iterator[Answer]:
+    def _learned_answers(self, source: RowSource) -> Iterator[Answer]:
         return (self._answer(Z) for Z in self._embedded(source))
 
     @abstractmethod

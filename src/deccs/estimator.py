@@ -441,11 +441,11 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         labels = torch.from_numpy(partition.T.copy())
         return classify(Z, labels, train_on, held_out, generator_for(root, "labels"))
 
-    def _answers(self, source: RowSource) -> Iterator[Answer]:
+    def _learned_answers(self, source: RowSource) -> Iterator[Answer]:
         seen: Seen | None = getattr(self, "seen_", None)  # old model files have neither
         trust: Trust | None = getattr(self, "trust_", None)
         if seen is None and trust is None:
-            yield from super()._answers(source)
+            yield from super()._learned_answers(source)
             return
         n_scaled, n_inputs = self._widths
         encoder = exact_encoder(self.autoencoder_)
@@ -456,7 +456,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             answer = self._answer(encoder(inputs), seen and seen.at(seen.places(scaled)))
             yield answer if trust is None else trusted(answer, trust, scaled)
 
-    def _fast_answers(self, source: RowSource) -> Iterator[Answer]:
+    def _learned_fast_answers(self, source: RowSource) -> Iterator[Answer]:
         """The answers with the embedding, and what follows from it, in single precision.
 
         Rows near the border of two clusters of any member are embedded in double precision: all labels are
@@ -466,7 +466,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         trust: Trust | None = getattr(self, "trust_", None)
         embed = self._single_encoder(self.classifiers_, self.label_classifier_)
         if embed is None:
-            yield from self._answers(source)
+            yield from self._learned_answers(source)
             return
         n_scaled, n_inputs = self._widths
 
@@ -479,11 +479,11 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         size = rows_at_once(max(source.shape[1], n_inputs))
         yield from in_threads(answer_of, ahead(in_order(source, size)))
 
-    def _label_blocks(self, source: RowSource) -> Iterator[np.ndarray]:
+    def _learned_label_blocks(self, source: RowSource) -> Iterator[np.ndarray]:
         head = self.label_classifier_
         embed = None if head is None else self._single_encoder(head)
         if head is None or embed is None:
-            yield from super()._label_blocks(source)
+            yield from super()._learned_label_blocks(source)
             return
         weight, bias = weights_of(head)
         for block in in_order(source, rows_at_once(max(source.shape[1], self._widths[1]))):

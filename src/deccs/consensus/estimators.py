@@ -225,7 +225,7 @@ class ConsensusClustering(Clusterer):
         """What members and neighbors see of the rows, block by block."""
         return (self.scaler_(block) for _, block in each_block(source))
 
-    def _answers(self, source: RowSource) -> Iterator[Answer]:
+    def _learned_answers(self, source: RowSource) -> Iterator[Answer]:
         known = self._known
         labels = self._sample_labels[known]  # (n_known,)
         partitions = self.base_partitions_[:, known]  # (n_members, n_known)
@@ -242,9 +242,9 @@ class ConsensusClustering(Clusterer):
                 members=members[:, places],
             )
 
-    def _training_answers(self, fit: Fit) -> Iterator[Answer]:
+    def _learned_training_answers(self, fit: Fit) -> Iterator[Answer]:
         clock = Clock()
-        yield from self._answers(fit.source)
+        yield from self._learned_answers(fit.source)
         clock.lap("carry")
         self.seconds_ |= clock.laps
 

@@ -112,7 +112,7 @@ class RandomProjections(SoftClusterer):
         F = np.concatenate([self._memberships(Z) for Z in self._scaled(sample, self._width())])
         self._aggregate(F, root)
 
-    def _answers(self, source: RowSource) -> Iterator[Answer]:
+    def _learned_answers(self, source: RowSource) -> Iterator[Answer]:
         for Z in self._scaled(source, self._width()):
             belongs = self._belongs(self._memberships(Z))  # (n, n_clusters)
             yield Answer(Z, belongs.argmax(axis=1), belongs, belongs.max(axis=1))

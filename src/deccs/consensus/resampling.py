@@ -619,7 +619,7 @@ class ConsensusMatrix(Clusterer):
         self.delta_area_ = delta_area(self.area_)
         self.pac_ = np.array([index.ambiguous(*self.ambiguous) for index in self._indices])
 
-    def _training_answers(self, fit: Fit) -> Iterator[Answer]:
+    def _learned_training_answers(self, fit: Fit) -> Iterator[Answer]:
         clock, n_points, filled = Clock(), fit.source.shape[0], 0
         labels = self._labels(self.n_clusters_, self.function)  # (n_tracked,)
         self._nearest = np.empty(n_points, dtype=np.int32)
@@ -634,7 +634,7 @@ class ConsensusMatrix(Clusterer):
         clock.lap("carry")
         self.seconds_ |= clock.laps
 
-    def _answers(self, source: RowSource) -> Iterator[Answer]:
+    def _learned_answers(self, source: RowSource) -> Iterator[Answer]:
         labels = self._labels(self.n_clusters_, self.function)
         return (Answer(Z=Z, labels=labels[places]) for Z, places in self._carried(source))
 

@@ -191,7 +191,7 @@ class EnsembleEmbedding(DeepClustering):
         self.cluster_centers_ = first_centers(points, self.n_wanted, fit.root).double().numpy()
         self._training_rows = rows, Z
 
-    def _training_answers(self, fit: Fit) -> Iterator[Answer]:
+    def _learned_training_answers(self, fit: Fit) -> Iterator[Answer]:
         """One answer for each distinct row, handed out to its points."""
         rows, Z = self.__dict__.pop("_training_rows")  # no part of the model
         parts = [self._answer(Z[place]) for place in blocks(len(Z), ROWS_AT_ONCE)]
