@@ -35,15 +35,16 @@ from deccs.checks import (
     settings,
     whole,
 )
-from deccs.counting.cluster_stability import Drawn, draw, stability_of
+from deccs.counting.cluster_stability import draw, stability_of
 from deccs.counting.count import count_clusters_of
+from deccs.counting.drawn import Drawn
 from deccs.counting.records import ClusterStability, Count, KCandidate
 from deccs.data.coding import Coding
 from deccs.data.images import image_shape_of
 from deccs.data.inputs import as_source, output_dtype, without_gaps
 from deccs.data.kinds import KINDS
 from deccs.data.learning_rows import MOST_ROWS, learning_rows
-from deccs.data.rows import Rows, widths_of
+from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
 from deccs.data.scalers import fit_scaler
 from deccs.data.scaling import Scaler

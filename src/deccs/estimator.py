@@ -29,27 +29,23 @@ from deccs.checks import (
     whole,
 )
 from deccs.consensus import lwgp
+from deccs.counting.judging import judge
 from deccs.counting.one_group import OneGroupWarning
-from deccs.counting.trust import Trust, judge
+from deccs.counting.trust import Trust
 from deccs.counting.words import warning_of_one_group
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
 from deccs.data.source import RowSource, in_order, rows_at_once
 from deccs.events import Progress
+from deccs.inference.seen import Seen
 from deccs.labels import NOISE, align_labels, canonical, majority_map
 from deccs.members.asking import Jobs
+from deccs.members.candidate import Candidate
 from deccs.members.checks import Ensemble, asked_clusters, ensemble_for, most_asked
-from deccs.members.choice import NEVER, Candidate, Judge, best_of
+from deccs.members.choice import NEVER, Judge, best_of
 from deccs.members.default import Member, ViewMember
 from deccs.members.running import cluster_views
-from deccs.members.views import (
-    MANIFOLD,
-    MOST_VIEWED,
-    RAW,
-    Seen,
-    fit_components,
-    views_of,
-)
+from deccs.members.views import MANIFOLD, MOST_VIEWED, RAW, fit_components, views_of
 from deccs.network.autoencoder import check_finite, exact_encoder
 from deccs.network.single import SingleEncoder, ahead, are_close, in_threads
 from deccs.notebook import summary_html

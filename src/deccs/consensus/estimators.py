@@ -29,10 +29,10 @@ from deccs.counting.cluster_stability import draw
 from deccs.data.sampling import draw_rows
 from deccs.data.source import RowSource, SelectedRows, each_block
 from deccs.events import Progress
+from deccs.inference.nearest import NearestInSample
 from deccs.labels import NOISE, align_labels, majority_map
 from deccs.members.agreement import average_agreement, pairwise_agreement
 from deccs.members.asking import Jobs
-from deccs.members.carry import NearestInSample
 from deccs.members.checks import members_for
 from deccs.members.default import Member, default_names
 from deccs.members.running import cluster

@@ -40,8 +40,8 @@ from deccs.consensus.resamples import (
 from deccs.consensus.tree import Dense, merge_tree
 from deccs.data.source import RowSource, SelectedRows, blocks, each_block
 from deccs.events import Progress
+from deccs.inference.nearest import NearestInSample
 from deccs.labels import NOISE, canonical
-from deccs.members.carry import NearestInSample
 from deccs.seeds import seed_for
 from deccs.spreading import parallel
 from deccs.storage import Checkpoint, reals, stored, wholes

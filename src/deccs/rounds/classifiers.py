@@ -8,14 +8,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from deccs.inference.heads import Heads, check_heads
 from deccs.rounds.losses import cross_entropy
-from deccs.storage import reals, register
-from deccs.storage.schema import check_fields
+from deccs.storage import register
 from deccs.training.batches import Batches
 from deccs.training.engine import Check, Learner, train
 
 MOST_STEPS = 300  # of their training
-MOST_HEADS = 2**14  # clusters of all members in a file: each takes room for every point
 NEVER = -1e9  # the bias of a padded cluster: its probability is 0 and stays 0
 
 
@@ -43,13 +42,6 @@ class Classifiers(nn.Module):
         self.bias.grad = to_logits.sum(0)
 
 
-FIELDS = {
-    "weight": reals("n_members", "widest", "n_latent"),
-    "bias": reals("n_members", "widest"),
-    "n_clusters": list[int],
-}
-
-
 def take_classifiers(classifiers: Classifiers) -> dict[str, Any]:
     return {
         "weight": classifiers.weight,
@@ -60,9 +52,7 @@ def take_classifiers(classifiers: Classifiers) -> dict[str, Any]:
 
 def make_classifiers(fields: dict[str, Any]) -> Classifiers:
     arrays = {name: fields[name].detach().numpy() for name in ("weight", "bias")}
-    check_fields("Classifiers", {**fields, **arrays}, FIELDS)
-    if arrays["bias"].size > MOST_HEADS or len(fields["n_clusters"]) != len(arrays["bias"]):
-        raise ValueError(f"Classifiers has more than {MOST_HEADS:,} clusters, or unknown members")
+    check_heads({**fields, **arrays})
     classifiers = Classifiers(
         fields["weight"].shape[2], torch.ones_like(fields["bias"], dtype=torch.bool)
     )
@@ -183,22 +173,13 @@ def split_sample(
 
 def logits(classifiers: Classifiers, Z: np.ndarray) -> np.ndarray:
     """(n, n_latent) -> (n, n_members, widest), in double precision."""
-    weight, bias = weights_of(classifiers)
-    return np.einsum("nd,mkd->nmk", Z, weight) + bias
+    return heads_of(classifiers).logits(Z)
 
 
-def weights_of(classifiers: Classifiers) -> tuple[np.ndarray, np.ndarray]:
-    """(n_members, widest, n_latent) weights and (n_members, widest) biases, in double precision."""
-    return (
-        classifiers.weight.detach().double().cpu().numpy(),
-        classifiers.bias.detach().double().cpu().numpy(),
-    )
-
-
-def softmax(values: np.ndarray) -> np.ndarray:
-    """Probabilities over the last axis."""
-    values = np.exp(values - values.max(axis=-1, keepdims=True))
-    return values / values.sum(axis=-1, keepdims=True)
+def heads_of(classifiers: Classifiers) -> Heads:
+    """The classifiers as they answer for rows, without torch."""
+    weight, bias = classifiers.weight.detach().cpu(), classifiers.bias.detach().cpu()
+    return Heads(weight.numpy(), bias.numpy())
 
 
 def only_member(classifiers: Classifiers, member: int) -> Classifiers:

@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from deccs._version import __version__
 from deccs.checks import Parameters, check_parameters, check_value, rules_of
 from deccs.environment import versions
 from deccs.storage import container
-from deccs.storage.networks import put_in
 from deccs.storage.probe import probe
 from deccs.storage.schema import check_fields
 from deccs.storage.values import ModelFileError, NotKept, Reader, Writer, in_one_line
@@ -44,6 +42,8 @@ def save(
     Whatever happens meanwhile, the path holds the whole old model or the whole new one. ``preprocessing`` is
     plain JSON about how the data was made, for :func:`read_preprocessing`.
     """
+    from sklearn.utils.validation import check_is_fitted
+
     check_is_fitted(model)
     names = model._get_param_names()
     learned = model._learned()
@@ -82,6 +82,8 @@ def load(path: str | PathLike[str], *, kind: type | None = None, network: Any = 
     if hasattr(model, "autoencoder_"):
         if network is not None:
             model.set_params(network=network)
+        from deccs.storage.networks import put_in
+
         put_in(copy.deepcopy(sides(network)), model.autoencoder_)
     with only_this_error(path, cls, document):
         model._check_learned()
