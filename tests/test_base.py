@@ -28,6 +28,7 @@ from deccs.base import Clusterer, Embedder, Fit, SoftClusterer
 from deccs.checks import number
 from deccs.data.source import each_block
 from deccs.deep import IDEC
+from deccs.estimators import SoftEstimator
 from deccs.members.neighbors import kept_share, neighbor_graph, normalized_cut
 from deccs.network import autoencoder
 from deccs.storage import NO_CHECKPOINT, FolderCheckpoint, load
@@ -38,7 +39,7 @@ MEMBERS = [("kmeans", KMeans(3, n_init=1)), ("ward", AgglomerativeClustering(3))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Halves(SoftClusterer):
+class Halves(SoftClusterer, SoftEstimator):
     """Two clusters: rows whose first column, scaled, is below a limit, and the others."""
 
     limit: Annotated[float, number()] = 0.0

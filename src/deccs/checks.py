@@ -230,6 +230,14 @@ def check_value(name: str, value: Any, rule: Rule) -> None:
         raise ValueError(f"{name} must be {rule.words}, got {value!r:.300}.")
 
 
+def check_fitted(model: Any) -> None:
+    """Raise scikit-learn's NotFittedError for a model without labels."""
+    if not hasattr(model, "labels_"):
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(model, "labels_")
+
+
 def check_enough_points(n_clusters: int | None, n_points: int) -> None:
     """Raise a ValueError where there are more clusters than points."""
     if n_clusters is not None and n_clusters > n_points:

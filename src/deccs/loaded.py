@@ -24,3 +24,13 @@ def is_sparse(value: Any) -> bool:
     """
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(value))
+
+
+def is_module(value: Any) -> bool:
+    """Whether this is a module of torch.
+
+    >>> is_module([1.0])
+    False
+    """
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.nn.Module)

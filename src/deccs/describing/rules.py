@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
-from scipy.special import rel_entr
-from sklearn.tree import DecisionTreeClassifier
 
 from deccs.describing.columns import Described
 from deccs.describing.conditions import (
@@ -145,6 +143,8 @@ def evidence(precision: float, base: float, n: int) -> float:
     >>> evidence(1.0, 0.5, 20)  # 20 times a coin: 2^-20
     13.862943611198906
     """
+    from scipy.special import rel_entr  # loaded when rules are looked for: predictions need none
+
     return n * float(rel_entr(precision, base) + rel_entr(1 - precision, 1 - base))
 
 
@@ -211,6 +211,8 @@ def candidate_paths(
     rows, X = rows[order], X[order]
     n_inside = int(inside[rows].sum())
     leaf = max(min(5, n_inside // 2), n_inside // 10, 1)
+    from sklearn.tree import DecisionTreeClassifier
+
     tree = DecisionTreeClassifier(
         max_depth=MOST_CONDITIONS, min_samples_leaf=leaf, class_weight="balanced", random_state=0
     ).fit(X, inside[rows])

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from deccs.data.source import blocks
-from deccs.inference.single import SLOPE, SingleEncoder
 
+Layers = list[tuple[np.ndarray, np.ndarray]]
+
+SLOPE = 0.01  # of LeakyReLU below 0
+ROWS_AT_ONCE = 1024  # in single precision
 MOST_VALUES = 2**25  # that a layer may make at once when rows are embedded: 256 MB
 
 
@@ -37,12 +41,13 @@ def check_finite(Z: np.ndarray) -> None:
 class DenseEncoder:
     """Linear layers with LeakyReLU between them: (n, n_inputs) -> (n, n_latent).
 
-    >>> DenseEncoder([np.eye(2), np.array([[1.0, 1.0]])], [np.zeros(2), np.zeros(1)])(np.array([[3.0, -1.0]]))
+    >>> encoder = DenseEncoder((np.eye(2), np.array([[1.0, 1.0]])), (np.zeros(2), np.zeros(1)))
+    >>> encoder(np.array([[3.0, -1.0]]))
     array([[2.99]])
     """
 
-    weights: Sequence[np.ndarray]  # (n_out, n_in) doubles each
-    biases: Sequence[np.ndarray]  # (n_out,)
+    weights: tuple[np.ndarray, ...]  # (n_out, n_in) each
+    biases: tuple[np.ndarray, ...]  # (n_out,)
 
     @property
     def n_inputs(self) -> int:
@@ -57,20 +62,42 @@ class DenseEncoder:
         at_once = max(1, MOST_VALUES // max(weight.shape[0] for weight in self.weights))
         Z = np.empty((len(rows), self.n_latent))
         for place in blocks(len(rows), at_once):
-            Z[place] = self._embedded(rows[place])
+            Z[place] = through(self._double, rows[place])
         check_finite(Z)
         return Z
 
-    def _embedded(self, x: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            for place, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-                if place:
-                    np.maximum(x, SLOPE * x, out=x)
-                x = x @ weight.T  # (n, n_out)
-                x += bias
-        return x
+    def in_single_precision(self, rows: np.ndarray) -> np.ndarray:
+        """The same in single precision, not checked; rows in blocks whose layers stay in the cache."""
+        Z = np.empty((len(rows), self.n_latent), dtype=np.float32)
+        for place in blocks(len(rows), ROWS_AT_ONCE):
+            Z[place] = through(self._single, rows[place].astype(np.float32))
+        return Z
 
     @cached_property
-    def single(self) -> SingleEncoder:
-        """The same in single precision."""
-        return SingleEncoder(self.weights, self.biases)
+    def _double(self) -> Layers:
+        return layers_of(self.weights, self.biases, np.float64)
+
+    @cached_property
+    def _single(self) -> Layers:
+        return layers_of(self.weights, self.biases, np.float32)
+
+
+def layers_of(
+    weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], dtype: type[np.floating[Any]]
+) -> Layers:
+    """The layers with numbers of this type."""
+    parts = zip(weights, biases, strict=True)
+    return [
+        (weight.astype(dtype, copy=False), bias.astype(dtype, copy=False)) for weight, bias in parts
+    ]
+
+
+def through(layers: Layers, x: np.ndarray) -> np.ndarray:
+    """What the layers make of rows (n, n_inputs)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        for place, (weight, bias) in enumerate(layers):
+            if place:
+                np.maximum(x, SLOPE * x, out=x)
+            x = x @ weight.T  # (n, n_out)
+            x += bias
+    return x

@@ -21,7 +21,7 @@ FIELDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Heads:
+class LinearHeads:
     """``softmax(W_i z + b_i)`` for every member i. Clusters a member lacks are padding, with a bias of -1e9."""
 
     weight: np.ndarray  # (n_members, widest, n_latent)
@@ -31,6 +31,10 @@ class Heads:
     def exact(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and biases in double precision."""
         return self.weight.astype(np.float64), self.bias.astype(np.float64)
+
+    def heads(self) -> LinearHeads:
+        """Themselves, as classifiers of torch give theirs."""
+        return self
 
     def logits(self, Z: np.ndarray) -> np.ndarray:
         """(n, n_latent) -> (n, n_members, widest), in double precision, each row by itself."""

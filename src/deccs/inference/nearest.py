@@ -76,7 +76,7 @@ class NearestInSample:
 
 
 def squared_lengths(rows: np.ndarray) -> np.ndarray:
-    """(n, d) -> (n,)"""
+    """Of each row: (n, d) -> (n,)."""
     return np.asarray(np.square(rows).sum(axis=1))
 
 

@@ -19,7 +19,7 @@ from deccs.inference.encoder import MOST_VALUES, DenseEncoder, check_finite
 from deccs.inference.encoder import TrainingError as TrainingError
 from deccs.network.by_hand import SLOPE, FeedForward, feed_forward
 from deccs.storage import register
-from deccs.storage.networks import make_network, take_network, values_per_row
+from deccs.storage.networks import check_width, make_network, take_network, values_per_row
 from deccs.storage.schema import check_fields
 
 
@@ -58,6 +58,18 @@ class Autoencoder(nn.Module):
         if not isinstance(encoder, FeedForward) or not isinstance(decoder, FeedForward):
             return None
         return (encoder, decoder) if encoder.linear[0].weight.device.type == "cpu" else None
+
+    def exact_encoder(self) -> Callable[[np.ndarray], np.ndarray]:
+        """(n, n_features) scaled rows -> (n, n_latent), in double precision."""
+        return exact_encoder(self)
+
+    def dense_encoder(self) -> DenseEncoder | None:
+        """The encoder without torch; None for one with layers of other kinds than ours."""
+        return dense_encoder(self.encoder)
+
+    def check_width(self, n_inputs: int) -> None:
+        """Raise a ModelFileError where rows of so many columns do not fit the encoder of a file."""
+        check_width(self.encoder, n_inputs)
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         z = self.encoder(x)  # (batch, n_latent)
@@ -147,6 +159,6 @@ def dense_encoder(encoder: nn.Module) -> DenseEncoder | None:
     if not (is_plain and has_biases and is_leaky) or hooked:
         return None
     return DenseEncoder(
-        [layer.weight.detach().cpu().double().numpy() for layer in linear],
-        [layer.bias.detach().cpu().double().numpy() for layer in linear],
+        tuple(layer.weight.detach().cpu().numpy() for layer in linear),
+        tuple(layer.bias.detach().cpu().numpy() for layer in linear),
     )

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from deccs.inference.heads import Heads, check_heads
+from deccs.inference.heads import LinearHeads, check_heads
 from deccs.rounds.losses import cross_entropy
 from deccs.storage import register
 from deccs.training.batches import Batches
@@ -35,6 +35,10 @@ class Classifiers(nn.Module):
         n_members, widest, n_latent = self.weight.shape
         flat = torch.addmm(self.bias.view(-1), z, self.weight.view(-1, n_latent).T)
         return flat.view(-1, n_members, widest)
+
+    def heads(self) -> LinearHeads:
+        """The classifiers as they answer for rows, without torch."""
+        return LinearHeads(self.weight.detach().cpu().numpy(), self.bias.detach().cpu().numpy())
 
     def set_gradients(self, to_logits: torch.Tensor, z: torch.Tensor) -> None:
         """``.grad`` of the weights from that of the logits, (batch, n_members, n_clusters)."""
@@ -173,13 +177,7 @@ def split_sample(
 
 def logits(classifiers: Classifiers, Z: np.ndarray) -> np.ndarray:
     """(n, n_latent) -> (n, n_members, widest), in double precision."""
-    return heads_of(classifiers).logits(Z)
-
-
-def heads_of(classifiers: Classifiers) -> Heads:
-    """The classifiers as they answer for rows, without torch."""
-    weight, bias = classifiers.weight.detach().cpu(), classifiers.bias.detach().cpu()
-    return Heads(weight.numpy(), bias.numpy())
+    return classifiers.heads().logits(Z)
 
 
 def only_member(classifiers: Classifiers, member: int) -> Classifiers:

@@ -92,10 +92,17 @@ def load(path: str | PathLike[str], *, kind: type | None = None, network: Any = 
 
 
 @contextmanager
-def only_this_error(path: Any, cls: type[Any], document: dict[str, Any]) -> Iterator[None]:
+def only_this_error(
+    path: Any,
+    cls: type[Any],
+    document: dict[str, Any],
+    passes: type[Exception] | tuple[type[Exception], ...] = (),
+) -> Iterator[None]:
     """Whatever is wrong with a file, it ends in a ModelFileError that says who has written it."""
     try:
         yield
+    except passes:
+        raise
     except Exception as error:  # a stranger's file can be wrong in any way
         raise ModelFileError(
             f"{path} is no {cls.__name__} that this deccs {__version__} can load: "
@@ -232,9 +239,10 @@ class ModelFiles:
     # What a fit learns -> what it must be, see deccs.storage.schema. Files hold nothing else.
     LEARNED: ClassVar[Mapping[str, Any]] = {}
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, in_files: bool = True, **options: Any) -> None:
         super().__init_subclass__(**options)
-        ESTIMATORS.setdefault(cls.__name__, cls)
+        if in_files:
+            ESTIMATORS.setdefault(cls.__name__, cls)
 
     def _learned(self) -> dict[str, Any]:
         """What a fit has learned, in a form that files can hold."""
