@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -132,9 +133,7 @@ def dense_network(fields: Mapping[str, Any]) -> DenseEncoder:
     are_right = not weights and all(
         is_weight(weight, shape) and is_weight(bias, shape[:1]) for weight, bias, shape in layers
     )
-    follow = all(
-        left[2][0] == right[2][1] for left, right in zip(layers[:-1], layers[1:], strict=True)
-    )
+    follow = all(left[2][0] == right[2][1] for left, right in pairwise(layers))
     if not (are_right and follow):
         raise NotLightError
     return DenseEncoder(

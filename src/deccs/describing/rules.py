@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from deccs.describing.conditions import (
     limit_between,
 )
 from deccs.describing.differences import Difference, differences
+
+if TYPE_CHECKING:
+    from sklearn.tree import DecisionTreeClassifier
 
 MOST_ROWS = 20_000  # that a tree is grown on: half from the cluster, if it has as many
 MOST_COLUMNS = 20  # that a tree sees: those in which the cluster differs most
