@@ -38,7 +38,7 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def transform(self, X: Any) -> Any:
         """The representation of X: (n_points, n_latent)."""
-        return super().transform(X)  # type: ignore[misc]  # wrapped by scikit-learn: see set_output
+        return super().transform(X)  # wrapped by scikit-learn, see set_output
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
