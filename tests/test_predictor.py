@@ -14,7 +14,7 @@ import deccs
 from deccs import DECCS, Network, Predictor, Pretraining, Rounds, deep
 from deccs.answer import Answer
 from deccs.consensus_model import ConsensusModel
-from deccs.storage import ModelFileError
+from deccs.storage import ModelFileError, save
 from tests.helpers.command_line import write_table
 from tests.helpers.frames import mixed
 from tests.helpers.quick_count import quick_counts
@@ -116,7 +116,7 @@ def folder(tmp_path_factory, quick_classifiers):
     """A model of the paper's method with what the command line needs, and three rows as CSV."""
     path = tmp_path_factory.mktemp("run")
     names = ["a", "b", "c", "d"]
-    paper()[0].save(path / "model", preprocessing={"feature_names": names})
+    save(paper()[0], path / "model", preprocessing={"feature_names": names})
     write_table(path / "rows.csv", X[:3], names)
     return path
 

@@ -39,6 +39,7 @@ from deccs.settings import Rounds
 from deccs.storage import Maybe, wholes
 
 Encode = Callable[[np.ndarray], np.ndarray]  # (n, n_inputs) -> (n, n_latent)
+MANY_ROWS = 2_048  # from which on it pays to look how exact single precision is
 CLASSIFIERS = Rule("Classifiers", lambda value: hasattr(value, "heads"))
 
 
@@ -158,10 +159,10 @@ class ConsensusModel(SoftClusterer, AutoencoderEmbedder):
     def _learned_label_blocks(self, source: RowSource) -> Iterator[np.ndarray]:
         """Labels alone: nothing is computed that they do not follow from."""
         size = rows_at_once(max(source.shape[1], self._widths[1]))
-        yield from map(self._labels_alone(), in_order(source, size))
+        yield from map(self._labels_alone(source.shape[0]), in_order(source, size))
 
-    def _labels_alone(self) -> Callable[[np.ndarray], np.ndarray]:
-        """Raw rows -> (n,) labels."""
+    def _labels_alone(self, n_rows: int) -> Callable[[np.ndarray], np.ndarray]:
+        """Raw rows, which are so many in all -> (n,) labels."""
         head = self.label_classifier_
         if head is None:
             seen: Seen | None = self.seen_
@@ -169,17 +170,20 @@ class ConsensusModel(SoftClusterer, AutoencoderEmbedder):
             assert seen.labels is not None
             n_scaled, labels = self._widths[0], seen.labels
             return lambda block: labels[seen.places(self.scaler_.inputs(block)[:, :n_scaled])]
+        fast = self._fast_encoder(head) if n_rows >= MANY_ROWS else None
+        if fast is not None:
+            return lambda block: fast.labels(self.scaler_.inputs(block))
         heads: LinearHeads = head.heads()
-        encode = self._fast_encoder(head) or self.autoencoder_.exact_encoder()
+        encode = self.autoencoder_.exact_encoder()
         return lambda block: heads.logits(encode(self.scaler_.inputs(block)))[:, 0].argmax(1)
 
-    def _fast_encoder(self, *classifiers: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+    def _fast_encoder(self, *classifiers: Any) -> FastEncoder | None:
         """Scaled rows -> (n, n_latent) in single precision, but exactly where a head is not sure of a class.
 
         None for networks of the user's own.
         """
         dense: DenseEncoder | None = self.autoencoder_.dense_encoder()
-        if dense is None:
+        if dense is None or not dense.is_single:
             return None
         return FastEncoder(dense, [known.heads() for known in classifiers if known is not None])
 

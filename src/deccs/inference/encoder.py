@@ -57,6 +57,11 @@ class DenseEncoder:
     def n_latent(self) -> int:
         return int(self.weights[-1].shape[0])
 
+    @property
+    def is_single(self) -> bool:
+        """Whether the weights are singles, so that they are the same in both precisions."""
+        return all(part.dtype == np.float32 for part in (*self.weights, *self.biases))
+
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """(n, n_inputs) scaled rows -> (n, n_latent), in double precision."""
         at_once = max(1, MOST_VALUES // max(weight.shape[0] for weight in self.weights))
