@@ -48,7 +48,7 @@ def draw(source: RowSource, scaler: Any, labels: np.ndarray, root: int) -> Drawn
     rows = rows_to_judge(source, root)
     scaled = scaled_rows(source, scaler, rows)
     components = fit_components(scaled, seed_for(root, "stability"))
-    return Drawn(components(scaled), labels[rows], seed_for(root, "stability"))
+    return Drawn(components(scaled), labels[rows], seed_for(root, "stability"), rows)
 
 
 def rows_to_judge(source: RowSource, root: int) -> np.ndarray:

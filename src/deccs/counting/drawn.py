@@ -22,6 +22,8 @@ class Drawn:
     points: Annotated[np.ndarray, reals("n_drawn", "n_components")]
     labels: Annotated[np.ndarray, wholes("n_drawn")]
     seed: Annotated[int, whole(at_least=0)]
+    # Which rows they are of those that were learned from; older models do not say it.
+    rows: Annotated[np.ndarray, wholes("n_drawn", least=0)] | None = None
 
     def check_stored(self) -> None:
         """Raise a ValueError for more rows than can be judged in seconds, for none, or for no seed."""
