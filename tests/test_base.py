@@ -29,6 +29,7 @@ from deccs.data.source import each_block
 from deccs.deep import IDEC
 from deccs.estimators import SoftEstimator
 from deccs.members.neighbors import kept_share, neighbor_graph, normalized_cut
+from deccs.network.autoencoder import Autoencoder
 from deccs.storage import NO_CHECKPOINT, FolderCheckpoint, load
 from deccs.storage.models import ESTIMATORS
 
