@@ -148,8 +148,15 @@ class Fit:
         return self.helped[name]
 
 
+class Learned:
+    """What fits learn, for type checkers; dataclasses would take these for parameters."""
+
+    n_features_in_: int
+    autoencoder_: Any  # of methods that train a network
+
+
 @dataclass(eq=False, repr=False)
-class Clusterer(Editable, ModelFiles, Parameters, ABC):
+class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
     """The base of all estimators.
 
     A method says what it checks beyond its parameters' rules (``_check``), how it learns

@@ -44,8 +44,21 @@ MANY_ROWS = 2_048  # from which on it pays to look how exact single precision is
 CLASSIFIERS = Rule("Classifiers", lambda value: hasattr(value, "heads"))
 
 
+class LearnedConsensus:
+    """What DECCS learns, for type checkers."""
+
+    classifiers_: Any
+    label_classifier_: Any
+    rounds_: list[Round]
+    best_round_: int
+    member_names_: tuple[str, ...]
+    seen_: Seen | None
+    _cluster_names: list[np.ndarray]
+    _cluster_map: np.ndarray  # (n_members, n_places)
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class ConsensusModel(SoftClusterer, AutoencoderEmbedder):
+class ConsensusModel(LearnedConsensus, SoftClusterer, AutoencoderEmbedder):
     """The parameters of DECCS, what it has learned, and its answers."""
 
     LEARNED: ClassVar[Mapping[str, Any]] = {

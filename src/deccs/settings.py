@@ -108,9 +108,7 @@ class Pretraining(Settings):
 
 def without_steps(pretraining: Pretraining) -> Pretraining:
     """The same settings, but nothing is trained: for a single cluster, which needs no embedding."""
-    nothing = {"n_steps": 0, "n_epochs": None, "layerwise_epochs": 0, "grid": None}
-    untrained = replace(pretraining, **nothing)
-    return untrained
+    return replace(pretraining, n_steps=0, n_epochs=None, layerwise_epochs=0, grid=None)
 
 
 @dataclass(repr=False, kw_only=True)
@@ -197,7 +195,7 @@ class Rounds(Settings):
     min_cluster_size: Annotated[int, whole(at_least=1)] = 6
 
 
-def keep_in_files(cls: type[Parameters], renamed: Mapping[str, str] | None = None) -> None:
+def keep_in_files(cls: type[Any], renamed: Mapping[str, str] | None = None) -> None:
     """Let model files hold settings of this class; ``renamed`` maps names in older files."""
     names = [field.name for field in fields(cls)]
 

@@ -55,8 +55,8 @@ class NearestInSample:
         return np.concatenate(parts)
 
     def _places_by_tree(self, Z: np.ndarray) -> np.ndarray:
-        distances, neighbors = self._tree.query(Z, k=2)  # (n, 2)
-        places = np.asarray(neighbors[:, 0], dtype=np.int64)
+        distances, neighbors = map(np.asarray, self._tree.query(Z, k=2))  # (n, 2) each
+        places = neighbors[:, 0].astype(np.int64)
         alike = np.flatnonzero(distances[:, 1] <= distances[:, 0] * (1 + ALIKE))
         if len(alike):
             places[alike] = self._places_by_products(Z[alike])
