@@ -75,7 +75,9 @@ class DenseEncoder:
         """The same in single precision, not checked; rows in blocks whose layers stay in the cache."""
         Z = np.empty((len(rows), self.n_latent), dtype=np.float32)
         for place in blocks(len(rows), ROWS_AT_ONCE):
-            Z[place] = through(self._single, rows[place].astype(np.float32))
+            with np.errstate(over="ignore"):
+                single = rows[place].astype(np.float32)
+            Z[place] = through(self._single, single)
         return Z
 
     @cached_property
