@@ -41,7 +41,7 @@ def counted():
 
 
 def with_dropout_and_settings():
-    return small_deccs(dropout=0.1, layers=(6, 5, 2), members=["kmeans", "ward"]).fit(X), X
+    return small_deccs(dropout=0.1, layers=(6, 5, 2), members=["kmeans", "agglomerative"]).fit(X), X
 
 
 def of_a_table():

@@ -178,7 +178,7 @@ def plain_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
     image_shape: tuple[int, int] | None = None
     if isinstance(X, ArrayRows):
         X, image_shape = X.X, X.image_shape
-    if isinstance(X, RowSource):
+    if not isinstance(X, np.ndarray) and isinstance(X, RowSource):  # an array is told at once
         return checked_source(estimator, X, reset=reset)
     check_is_table(X)
     if is_tensor(X):

@@ -222,7 +222,7 @@ class ParquetRows:
 
 def source_of(X: Any, image_shape: tuple[int, int] | None = None, coding: Any = None) -> RowSource:
     """What reads the rows of X; a source is returned as it is."""
-    if isinstance(X, RowSource):
+    if not isinstance(X, np.ndarray) and isinstance(X, RowSource):
         return X
     if is_sparse(X):
         return SparseRows(X)
