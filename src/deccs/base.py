@@ -711,8 +711,9 @@ class TrainedEmbedder(Embedder):
 
     def _check_learned(self) -> None:
         super()._check_learned()
-        if hasattr(self, "autoencoder_"):
-            self.autoencoder_.check_width(self._widths[1])
+        autoencoder = getattr(self, "autoencoder_", None)  # AGAE has none
+        if autoencoder is not None:
+            autoencoder.check_width(self._widths[1])
 
     def _rows_to_train_on(self, fit: Fit) -> Rows:
         """The rows the network is trained on."""
