@@ -18,7 +18,7 @@ from deccs.data import source
 from deccs.data.source import source_of
 from deccs.labels import align_labels
 from deccs.report import clusters, points, write_report
-from deccs.report.page import part
+from deccs.report.page import SCRIPTS, part
 from tests.helpers.report_stand_in import StandIn, blobs_with_labels
 
 VOID = {"meta", "link", "input", "img", "br"}
@@ -342,7 +342,7 @@ def test_nothing_is_fetched_and_only_the_page_s_own_script_may_run(tmp_path, sta
     assert all(link.startswith(("data:", "#")) for link in links)
     policy = next(meta["content"] for meta in page.of("meta") if "http-equiv" in meta)
     assert "default-src 'none'" in policy and "script-src 'sha256-" in policy
-    for name in ("page.html", "page.css", "page.js"):
+    for name in ("page.html", "page.css", *SCRIPTS):
         assert not re.search(
             r"https?://(?!www\.w3\.org/2000/svg)|@import|url\(|fetch\(|XMLHttp", part(name)
         )
@@ -462,7 +462,7 @@ def test_a_report_that_fails_leaves_the_old_one(tmp_path, stand_in, monkeypatch,
 def test_the_page_s_files_are_in_the_package():
     with (Path(__file__).parents[2] / "pyproject.toml").open("rb") as file:
         listed = tomllib.load(file)["tool"]["setuptools"]["package-data"]["deccs"]
-    assert {"report/page.html", "report/page.css", "report/page.js"} <= set(listed)
+    assert {"report/page.html", "report/page.css", "report/*.js"} <= set(listed)
 
 
 @pytest.mark.filterwarnings("error")

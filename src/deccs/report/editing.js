@@ -273,6 +273,7 @@
     panel.hidden = bar.hidden = !isOpen;
     toggle.setAttribute("aria-pressed", isOpen);
     toggle.setAttribute("aria-expanded", isOpen);
+    byId("over").setAttribute("aria-describedby", isOpen ? "edit-keys keys" : "keys");
     if (!isOpen) clear();
     update();
   }
@@ -288,6 +289,7 @@
   byId("download").onclick = download;
   byId("copy").onclick = copy;
   byId("command").textContent = COMMAND;
+  byId("into").append(...["2", "3", "4", "5"].map((parts) => element("option", parts)));
   document.addEventListener("keydown", (event) => {
     if (panel.hidden || !(event.ctrlKey || event.metaKey) || event.target.matches("input[type=text]")) return;
     const pressed = event.key.toLowerCase();
