@@ -51,6 +51,7 @@ def new_browser():
 
 
 def opened(browser, path):
+    browser.get("about:blank")  # a page with unsaved edits has a word to say when it is left
     for kind in ("browser", "performance"):
         browser.get_log(kind)  # what was before
     emulate(browser, 1280, 900)

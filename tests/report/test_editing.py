@@ -18,6 +18,7 @@ from tests.helpers.browser import (
     put,
     text,
 )
+from tests.helpers.command_line import deccs, rows_of, write_table
 from tests.helpers.counted import give_count
 from tests.helpers.report_stand_in import StandIn
 
@@ -45,6 +46,10 @@ def path(data, tmp_path_factory):
 
 @pytest.fixture
 def page(browser, path):
+    return edited_page(browser, path)
+
+
+def edited_page(browser, path):
     """The page, with editing switched on."""
     opened(browser, path)
     where = {"behavior": "allow", "downloadPath": str(path.parent)}
@@ -127,7 +132,7 @@ def downloaded(browser, folder):
     path = folder / "edits.json"
     path.unlink(missing_ok=True)
     click(browser, "#download")
-    for _ in range(100):
+    for _ in range(200):
         if path.exists() and path.stat().st_size:
             return json.loads(path.read_text())
         time.sleep(0.05)
@@ -151,13 +156,19 @@ def test_a_lasso_a_merge_a_name_and_an_undo_become_a_file(page, data, path):
     assert text(page, "edit-status") == f"{sizes[2]} points selected in cluster 2"
     assert drawing(page) != before
     assert act(page, "off") == "These are all points of cluster 2."
-    draw_line(page, around(data[of(data, 2), :2], wide=0.5))
+    draw_line(page, around(data[of(data, 2), :2], wide=0.25))
     inside = page.execute_script("return [...Page.mask].flatMap((is, row) => is ? [row] : [])")
-    assert 0 < len(inside) < sizes[2] and set(inside) < set(of(data, 2))
-    assert act(page, "off") == f"Done: Split {len(inside)} points off 2 as 5."
+    assert 0 < len(inside) < 50 and set(inside) < set(of(data, 2))
+    assert act(page, "off") == f"Done: Split {len(inside)} points off 2: they are 5 now."
     assert drawing(page) != before
     assert sizes_shown(page)[5] == len(inside)
     assert sizes_shown(page)[2] == sizes[2] - len(inside)
+
+    # The larger part keeps the number, whichever was drawn around.
+    draw_line(page, around(data[of(data, 4), :2], wide=0.6))
+    assert act(page, "off").endswith("off 4: the others are 6 now.")
+    assert sizes_shown(page)[4] > sizes_shown(page)[6] > 0
+    click(page, "#undo")
 
     pick(page, 0, 3)
     assert text(page, "edit-status") == f"{sizes[0] + sizes[3]} points in clusters 0 and 3"
@@ -194,6 +205,70 @@ def test_a_lasso_a_merge_a_name_and_an_undo_become_a_file(page, data, path):
     assert page.get_log("browser") == []
 
 
+SETTINGS = """
+clusters = 3
+rounds = 1
+[settings]
+network.layers = [8, 2]
+rounds = {n_init = 1, n_steps = 10, batch_size = 64}
+pretraining = {n_epochs = 15, batch_size = 32}
+"""
+
+
+def test_the_file_is_applied_to_the_run_and_its_files_follow(browser, tmp_path, blobs):
+    write_table(tmp_path / "data.csv", blobs.X)
+    (tmp_path / "fit.toml").write_text(SETTINGS)
+    run = tmp_path / "run"
+    fit = ("fit", tmp_path / "data.csv", "--id", "key", "--config", tmp_path / "fit.toml")
+    assert deccs(*fit, "--out", run)[0] == 0
+    Z, before = np.load(run / "embedding.npy"), labels_of(run)
+    page = edited_page(browser, run / "report.html")
+
+    of_two = np.flatnonzero(before == 2)
+    left = of_two[Z[of_two, 0] < np.quantile(Z[of_two, 0], 0.3)]
+    low, high = Z[left].min(axis=0) - 1e-3, Z[left].max(axis=0) + 1e-3
+    pick(page, 2)  # points of others within the line do not count
+    draw_line(page, [low, [high[0], low[1]], high, [low[0], high[1]]])
+    assert text(page, "edit-status") == f"{len(left)} points selected in cluster 2"
+    assert act(page, "off").startswith("Done: Split ")
+    pick(page, 0, 1)
+    assert act(page, "merge") == "Done: Merge 0 and 1 into 0."
+    pick(page, 0)
+    put(page, "name", NASTY, "input")
+    act(page, "rename")
+    few = page.execute_script("""
+        const points = [...Page.fitted.labels].flatMap((label, point) => (label === 2 ? [point] : [])).slice(-3);
+        const mask = new Uint8Array(Page.data.points);
+        for (const point of points) mask[point] = 1;
+        Page.select(mask);
+        return points""")
+    put(page, "pin-to", "0", "change")
+    assert act(page, "pin") == "Done: Pin 3 points to 0."
+    downloaded(page, run)
+
+    code, _, said = deccs("edit", run, "--from", run / "edits.json")
+    assert code == 0, said
+    after = labels_of(run)
+    assert (after[np.isin(before, [0, 1])] == 0).all() and (after[few] == 0).all()
+    others = np.setdiff1d(of_two, few)
+    assert (after[others] == np.where(np.isin(others, left), 3, 2)).mean() > 0.9
+    names = {int(row[1]): row[2] for row in rows_of(run / "labels.csv")[1:]}
+    assert names[0] == NASTY
+
+    # The report is that of the edited model; what comes next goes on from there.
+    page = edited_page(browser, run / "report.html")
+    assert sizes_shown(page) == {cluster: (after == cluster).sum() for cluster in (0, 2, 3)}
+    assert legend(page)[0][0] == f"0 · {NASTY}"
+    assert "cluster 1" not in text(page, "tables")
+    pick(page, 0)
+    assert act(page, "split").startswith("Done: Split 0 into 0 and 4; preview: ")
+    assert page.execute_script("return window.harmed === undefined")
+
+
+def labels_of(run):
+    return np.array([int(row[1]) for row in rows_of(run / "labels.csv")[1:]])
+
+
 def test_shift_adds_alt_removes_escape_clears_and_the_legend_limits(page, data):
     from selenium.webdriver.common.keys import Keys
 
@@ -227,15 +302,11 @@ def test_shift_adds_alt_removes_escape_clears_and_the_legend_limits(page, data):
 def test_all_of_it_by_keyboard(page, data):
     from selenium.webdriver.common.keys import Keys
 
-    put(page, "query", "4", "input")
-    click(page, "#find button")
     scatter = page.find_element("id", "over")
-    assert page.execute_script("return document.activeElement.id") == "over"
+    scatter.send_keys(Keys.ARROW_RIGHT)  # the point in the middle
     scatter.send_keys(" ")
     assert text(page, "edit-status") == "1 point selected in cluster 4"
-    assert (
-        text(page, "description").endswith("selected") is False
-    )  # told when the point is met again
+    assert text(page, "description").endswith(", selected")
     scatter.send_keys(" ")
     assert text(page, "edit-status").startswith("Draw around points")
     scatter.send_keys("0", "r")

@@ -3,7 +3,6 @@
 (() => {
   const { byId, element, editing, fitted } = Page, panel = byId("edit"), bar = byId("edit-bar"), toggle = byId("edit-on");
   const { listed, counted } = Edits, COMMAND = "deccs edit RUN --from edits.json";
-  if (!editing) return;
   toggle.hidden = false;
   const isSample = editing.n_rows > Page.data.points;
 
@@ -106,7 +105,7 @@
     }
     const isEmpty = !now.points && !now.clusters.length;
     byId("clear").hidden = isEmpty;
-    byId("name").placeholder = now.clusters.length === 1 ? Edits.nameOf(state(), now.clusters[0]) : "New name";
+    byId("name").placeholder = now.clusters.length === 1 ? state().names[now.clusters[0]] : "New name";
     const text = off || said || told(now);
     if (text !== announced) byId("edit-status").textContent = announced = text;
   }

@@ -1,8 +1,8 @@
 "use strict";
 // What edits do to clusters, as far as a page can know it. No part of this sees the document.
 //
-// A state is { labels, names, live, next, unsure }: labels (n_points,) with NONE for no cluster; the name of each number;
-// the numbers in use; the next new number; the numbers whose points only the model can tell.
+// A state is { labels, names, live, unsure }: labels (n_points,) with NONE for no cluster; the name of each number ever
+// given; the numbers in use; the numbers whose points only the model can tell.
 // An edit is as in the file, but names places of points on this page, `points`, where the file has rows of the fit.
 const Edits = (() => {
   const NONE = 65535, MOST_LETTERS = 100;
@@ -13,7 +13,7 @@ const Edits = (() => {
   const listed = (values) => (values.length < 2 ? String(values[0]) : `${values.slice(0, -1).join(", ")} and ${values.at(-1)}`);
   const counted = (n) => (n === 1 ? "1 point" : `${n.toLocaleString("en")} points`);
   const tidy = (name) => name.split(SPACE).filter(Boolean).join(" ");
-  const nameOf = (state, cluster) => state.names.get(cluster) || `cluster ${cluster}`;
+  const unnamed = (cluster) => `cluster ${cluster}`;
 
   function sizes(state) {
     const counts = new Map(state.live.map((cluster) => [cluster, 0]));
@@ -23,12 +23,13 @@ const Edits = (() => {
 
   // How many new numbers an edit opens: a split keeps the old number for its largest part.
   const opened = (edit) => (edit.edit !== "split" ? 0 : edit.points ? 1 : edit.into - 1);
+  const opens = (edit, state) => Array.from({ length: opened(edit) }, (_, i) => state.names.length + i);
   const clustersOf = (edit) => edit.clusters || [edit.cluster];
 
   function problemOfName(name, cluster, state) {
     const letters = [...name].length;
     if (!letters || letters > MOST_LETTERS || UNPRINTABLE.test(name)) return `A name has 1 to ${MOST_LETTERS} letters in one line.`;
-    const other = state.live.find((each) => each !== cluster && nameOf(state, each) === name);
+    const other = state.live.find((each) => each !== cluster && state.names[each] === name);
     return other === undefined ? "" : `Cluster ${other} has this name already.`;
   }
 
@@ -42,10 +43,38 @@ const Edits = (() => {
     if (edit.edit === "drop" && state.live.length === 1) return "The only cluster cannot be dropped.";
     if (edit.edit === "rename") return problemOfName(edit.name, cluster, state);
     if (edit.edit !== "split") return "";
-    const size = sizes(state).get(cluster);
-    if (!points) return size < edit.into ? `Cluster ${cluster} has only ${counted(size)}.` : "";
+    const size = sizes(state).get(cluster), parts = points ? 2 : edit.into;
+    if (size < 2 * parts) return `Cluster ${cluster} has ${counted(size)}, too few to be split into ${parts}.`;
+    if (!points) return "";
     if (points.some((point) => state.labels[point] !== cluster)) return `Not all the points are in cluster ${cluster}.`;
     return points.length < size ? "" : `These are all points of cluster ${cluster}.`;
+  }
+
+  // The name of each number after an edit, as `names_after` in deccs/edits/editing.py has it.
+  function namesAfter(edit, state) {
+    const names = [...state.names], { cluster, name } = edit, fresh = opens(edit, state);
+    if (edit.edit === "rename") names[cluster] = name;
+    else if (edit.edit === "merge") {
+      const [first, ...others] = edit.clusters, joined = edit.clusters.map((each) => names[each]).join(" / ");
+      if ([...joined].length <= MOST_LETTERS && !joined.startsWith("cluster ")) names[first] = joined;
+      for (const other of others) names[other] = `cluster ${other}, merged into ${first}`;
+    } else if (edit.edit === "drop") names[cluster] = `cluster ${cluster}, dropped`;
+    else if (edit.edit === "split") {
+      const whole = [...names[cluster]].slice(0, MOST_LETTERS - 10).join("");
+      const hasName = names[cluster] !== unnamed(cluster);
+      names.push(...fresh.map(unnamed));
+      if (hasName) [cluster, ...fresh].forEach((number, i) => { names[number] = `${whole}, part ${i + 1}`; });
+    }
+    return unique(names);
+  }
+  function unique(names) {
+    const found = new Set();
+    for (const name of names) {
+      let free = name;
+      for (let number = 2; found.has(free); number++) free = `${name} (${number})`;
+      found.add(free);
+    }
+    return [...found];
   }
 
   // The labels after a split that only the model can make: k-means of the points that have a place in the picture.
@@ -56,11 +85,19 @@ const Edits = (() => {
     parts.forEach((part, j) => { if (part) labels[picture.pointAt(at[j])] = next + part - 1; });
   }
 
+  // The smaller part gets the new number, be it the points named or the others.
+  function splitOff(labels, { cluster, points }, fresh) {
+    const size = labels.reduce((n, label) => n + (label === cluster ? 1 : 0), 0);
+    const [named, others] = 2 * points.length > size ? [cluster, fresh] : [fresh, cluster];
+    for (let i = 0; i < labels.length; i++) if (labels[i] === cluster) labels[i] = others;
+    for (const point of points) labels[point] = named;
+  }
+
   // The state after an edit, for which there must be no problem.
   function applied(state, edit, picture) {
-    const labels = state.labels.slice(), names = new Map(state.names), unsure = new Set(state.unsure);
+    const labels = state.labels.slice(), unsure = new Set(state.unsure);
     let { live } = state;
-    const { cluster, points } = edit, fresh = Array.from({ length: opened(edit) }, (_, i) => state.next + i);
+    const { cluster, points } = edit, fresh = opens(edit, state);
     const move = (from, to) => {
       for (let i = 0; i < labels.length; i++) if (labels[i] === from) labels[i] = to;
       live = live.filter((each) => each !== from);
@@ -73,16 +110,14 @@ const Edits = (() => {
       }
     } else if (edit.edit === "drop") {
       move(cluster, NONE);
-    } else if (edit.edit === "rename") {
-      names.set(cluster, edit.name);
     } else if (edit.edit === "pin") {
       for (const point of points) labels[point] = cluster;
-    } else {
-      if (points) for (const point of points) labels[point] = state.next;
-      else previewed(labels, edit, state.next, picture);
+    } else if (edit.edit === "split") {
+      if (points) splitOff(labels, edit, fresh[0]);
+      else previewed(labels, edit, fresh[0], picture);
       for (const each of [cluster, ...fresh]) unsure.add(each);
     }
-    return { labels, names, unsure, live: [...live, ...fresh], next: state.next + fresh.length };
+    return { labels, unsure, live: [...live, ...fresh], names: namesAfter(edit, state) };
   }
 
   // The states after each edit, the first one included: (n_edits + 1,).
@@ -96,13 +131,13 @@ const Edits = (() => {
   // not there go, too.
   function without(start, edits, place, picture) {
     const numbers = new Map(), left = [];                         // number before -> number now, null if it is gone
-    let before = start.next, state = start;
+    let before = start.names.length, state = start;
     edits.forEach((edit, i) => {
       const now = { ...edit }, moved = (cluster) => (numbers.has(cluster) ? numbers.get(cluster) : cluster);
       if (edit.clusters) now.clusters = edit.clusters.map(moved);
       else now.cluster = moved(edit.cluster);
       const stays = i !== place && !problem(now, state);
-      for (let j = 0; j < opened(edit); j++) numbers.set(before + j, stays ? state.next + j : null);
+      for (let j = 0; j < opened(edit); j++) numbers.set(before + j, stays ? state.names.length + j : null);
       before += opened(edit);
       if (!stays) return;
       left.push(now);
@@ -118,10 +153,12 @@ const Edits = (() => {
     if (edit.edit === "drop") return `Drop ${cluster}`;
     if (edit.edit === "rename") return `Rename ${cluster} to “${edit.name}”`;
     if (edit.edit === "pin") return `Pin ${counted(points.length)} to ${cluster}`;
-    if (points) return `Split ${counted(points.length)} off ${cluster} as ${before.next}`;
-    const now = sizes(after), fresh = Array.from({ length: edit.into - 1 }, (_, i) => before.next + i);
-    const shares = [cluster, ...fresh].map((each) => now.get(each).toLocaleString("en"));
-    return `Split ${cluster} into ${listed([cluster, ...fresh])}; preview: ${listed(shares)} points`;
+    if (points) {
+      const [fresh] = opens(edit, before), isLarge = after.labels[points[0]] === cluster;
+      return `Split ${counted(points.length)} off ${cluster}: ${isLarge ? "the others" : "they"} are ${fresh} now`;
+    }
+    const now = sizes(after), parts = [cluster, ...opens(edit, before)];
+    return `Split ${cluster} into ${listed(parts)}; preview: ${listed(parts.map((each) => now.get(each).toLocaleString("en")))} points`;
   }
 
   // What `deccs edit RUN --from edits.json` reads.
@@ -134,5 +171,5 @@ const Edits = (() => {
     return { format: "deccs edits", version: 1, n_rows: nRows, edits: told };
   }
 
-  return { NONE, listed, counted, tidy, nameOf, sizes, problem, applied, replay, without, words, file };
+  return { NONE, listed, counted, tidy, unnamed, sizes, problem, applied, replay, without, words, file };
 })();

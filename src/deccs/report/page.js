@@ -24,7 +24,7 @@ const Page = (() => {
   const columns = data.columns.map((column) => ({ ...column, codes: lazily(column.labels || column.values) }));
   const number = (scale, code) => scale.low + (scale.high - scale.low) * code / 65534;
   const numbered = (code) => {
-    const name = clusters.names.get(code), text = name ? `${code} · ${name}` : `cluster ${code}`;
+    const name = clusters.names[code], text = name === Edits.unnamed(code) ? name : `${code} · ${name}`;
     return clusters.unsure.has(code) ? `${text} (preview)` : text;
   };
   const nameOf = (point) => (data.ids ? String(data.ids[point]) : `row ${rows ? rows[point] : point}`);
@@ -50,13 +50,12 @@ const Page = (() => {
   const editing = data.editing, packed = unpack(data.labels), without = none(packed);
   const fitted = {
     labels: Uint16Array.from(packed, (label) => (label === without ? Edits.NONE : label)),
-    names: new Map((data.names || []).map((name, cluster) => [cluster, name])),
-    live: editing ? editing.clusters : [],
-    next: editing ? editing.next : 0,
+    names: Array.from({ length: editing.next }, (_, cluster) => (data.names && data.names[cluster]) || Edits.unnamed(cluster)),
+    live: editing.clusters,
     unsure: new Set(),
   };
   let clusters = fitted;
-  const ofFit = editing && editing.rows && unpack(editing.rows);        // numbers of rows, where a fit has more than the page
+  const ofFit = editing.rows && unpack(editing.rows);        // numbers of rows, where a fit has more than the page
 
   // For each number of clusters a short table: from the combination of labels a point has to its label.
   const ks = data.ks && { answer: data.ks.answer, steps: data.ks.steps.map((step) => ({
@@ -635,7 +634,11 @@ const Page = (() => {
       recolor();
     },
     get mask() { return mask; },
-    select(points) { mask = points; later(); },
+    select(points) {
+      mask = points;
+      later();
+      if (focus >= 0) byId("description").textContent = tell(focus).join(", ");
+    },
     // The clusters picked in the legend, if it is one of clusters.
     picked: () => (choice === "cluster" && atAnswer() ? [...only].filter((code) => code !== Edits.NONE) : []),
     pickNone() {

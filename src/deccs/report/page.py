@@ -31,7 +31,7 @@ from deccs.report.clusters import differences
 from deccs.report.points import Result, Scatter, packed, scatter_of
 from deccs.storage.atomic import replacing
 
-MOST_LETTERS = 60  # of the name of a cluster
+MOST_LETTERS = 100  # of the name of a cluster, as in deccs.edits
 SCRIPTS = ("geometry.js", "edits.js", "page.js", "editing.js")  # in the order they need each other
 MOST_OTHER_LABELS = 0.05  # another machine may round a few points on a border to the other side
 
@@ -121,7 +121,7 @@ def editing_data(
     return {
         "n_rows": n_rows,
         "rows": None if rows is None else packed(rows[drawn].astype(np.uint32)),
-        "clusters": list(range(result.n_clusters)),
+        "clusters": [k for k in range(result.n_clusters) if k not in result.retired],
         "next": result.n_clusters,
     }
 
