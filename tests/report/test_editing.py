@@ -206,11 +206,10 @@ def test_a_lasso_a_merge_a_name_and_an_undo_become_a_file(page, data, path):
 
 
 SETTINGS = """
+method = "ae+k-means"
 clusters = 3
-rounds = 1
 [settings]
 network.layers = [8, 2]
-rounds = {n_init = 1, n_steps = 10, batch_size = 64}
 pretraining = {n_epochs = 15, batch_size = 32}
 """
 

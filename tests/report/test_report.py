@@ -247,6 +247,31 @@ def test_more_labels_than_a_byte_can_tell():
     assert unpack(points.packed_labels(labels[:3])).tolist() == [255, 0, 254]
 
 
+def test_the_page_knows_rows_and_cluster_numbers_of_the_fit(tmp_path, stand_in):
+    model, X = stand_in
+    page = report(tmp_path, model, X)
+    assert page.data["editing"] == {"n_rows": 300, "rows": None, "clusters": [0, 1, 2], "next": 3}
+    rows = np.arange(300) * 2 + 1
+    page = report(tmp_path, model, X, max_points=60, sample_of=(rows, 700))
+    editing = page.data["editing"]
+    assert editing["n_rows"] == 700
+    assert (unpack(editing["rows"]) == rows[unpack(page.data["rows"])]).all()
+
+
+def test_clusters_that_edits_have_retired_are_not_shown(tmp_path):
+    X = blobs_with_labels(60, 2, 3)
+    X[X[:, -1] == 1, -1] = 0  # 1 was merged into 0
+    model = StandIn(plain=True).fit(X)
+    model.n_clusters_, model.clusters_ = 4, (0, 2)  # and 3 was dropped
+    names = ["both", "cluster 1, merged into 0", "cluster 2", "cluster 3, dropped"]
+    page = report(tmp_path, model, X, names=names)
+    assert page.data["editing"]["clusters"] == [0, 2] and page.data["editing"]["next"] == 4
+    text = (tmp_path / "report.html").read_text().split('<script type="application/json"')[0]
+    assert "<dt>clusters</dt><dd>2</dd>" in text
+    assert text.count('<article class="card">') == 2 and text.count("0 · both") == 2  # sizes, cards
+    assert "merged into" not in text and "dropped" not in text
+
+
 # ---- numbers by hand
 
 
