@@ -6,6 +6,8 @@ import time
 import numpy as np
 import pytest
 
+from deccs.edits.editing import names_after
+from deccs.edits.steps import Drop, Merge, Pin, Rename, Split
 from deccs.report import write_report
 from tests.helpers.browser import (
     NASTY,
@@ -384,6 +386,58 @@ def test_without_an_edit_later_numbers_move_up_and_what_needs_it_goes(page):
     assert left[1] == [edits[0], edits[3]]
     assert left[2] == [edits[0], edits[1], edits[3], edits[4]]
     assert left[3] == [*edits[:3], edits[4]] and left[4] == edits[:4]
+
+
+def test_names_and_labels_are_those_the_model_will_have(page, data):
+    """Beside the steps of deccs.edits; a split by rows is checked for its names alone."""
+    edits = [
+        {"edit": "merge", "clusters": [2, 0]},  # both have names
+        {"edit": "merge", "clusters": [3, 4]},  # the first has none
+        {"edit": "split", "cluster": 2, "points": of(data, 0)[:7].tolist()},
+        {"edit": "split", "cluster": 3, "points": of(data, 4).tolist()[:-1]},
+        {"edit": "rename", "cluster": 6, "name": "many orders / poor, part 1 (2)"},
+        {"edit": "split", "cluster": 2, "points": of(data, 2).tolist()[:9]},
+        {"edit": "pin", "points": [1, 6, 4], "cluster": 5},
+        {"edit": "drop", "cluster": 3},
+        {"edit": "rename", "cluster": 1, "name": "b" * 100},
+        {"edit": "merge", "clusters": [1, 6]},  # too long for one name
+    ]
+    found = page.execute_script(
+        """
+        let state = Page.fitted;
+        return arguments[0].map((edit) => {
+            if (Edits.problem(edit, state)) throw new Error(Edits.problem(edit, state));
+            state = Edits.applied(state, edit, Page.picture());
+            return [state.names, Array.from(state.labels, (label) => (label === Edits.NONE ? -1 : label)), state.live];
+        })""",
+        edits,
+    )
+    names, labels, live = NAMES, data[:, -1].astype(int), frozenset(range(5))
+    for edit, (its_names, its_labels, its_live) in zip(edits, found, strict=True):
+        before = len(names)
+        given = {key: value for key, value in edit.items() if key not in ("edit", "points")}
+        step = {"merge": Merge, "drop": Drop, "rename": Rename}.get(edit["edit"])
+        if step:
+            step = step(**given)
+            expected = step.lookup(before)[labels]
+        elif edit["edit"] == "pin":
+            step, expected = Pin(edit["cluster"], data[:0, :2]), labels.copy()
+            expected[edit["points"]] = edit["cluster"]
+        else:
+            halves = np.zeros((2, 2)), np.zeros(2)
+            step, expected = (
+                Split(edit["cluster"], (edit["cluster"], before), *halves),
+                labels.copy(),
+            )
+            inside, named = labels == edit["cluster"], np.isin(np.arange(500), edit["points"])
+            small = named if 2 * named.sum() <= inside.sum() else inside & ~named
+            expected[small] = before
+        step.check(live)
+        names, labels = names_after(names, step, before), expected
+        live = (live | set(range(before, len(names)))) & set(labels.tolist())
+        assert its_names == list(names)
+        assert its_labels == labels.tolist()
+        assert set(its_live) == live
 
 
 def test_a_name_that_python_refuses_is_refused(page):

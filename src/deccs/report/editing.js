@@ -15,8 +15,6 @@
   function go(place, said) {
     at = place;
     states = Edits.replay(fitted, edits(), Page.picture());
-    Page.pickNone();
-    Page.select(null);
     Page.show(state());
     list();
     update(said);

@@ -627,9 +627,11 @@ const Page = (() => {
   return {
     byId, element, data, editing, fitted, numbered, sizesBar, sizesText, sizesNow, atAnswer,
     use(newTool, listener) { tool = newTool; changed = listener; },
-    // Clusters of a state instead of those before.
+    // Clusters of a state instead of those before; nothing is picked any more.
     show(state) {
       clusters = state;
+      mask = null;
+      only.clear();
       if (ks) tellK();
       recolor();
     },
