@@ -332,7 +332,7 @@ def test_all_of_it_by_keyboard(page, data):
     assert page.execute_script("return document.activeElement.id") == "undo"
     unnamed = page.execute_script("""
         const named = (each) => each.textContent || each.getAttribute("aria-label") || each.labels?.length;
-        const parts = document.querySelectorAll("#edit-bar :is(button, input, select), #edit :is(button, input, select)");
+        const parts = document.querySelectorAll(":is(#edit-bar, #edit) :is(button, input, select)");
         return [...parts].filter((each) => !named(each)).map((each) => each.outerHTML)""")
     assert unnamed == []
     assert page.get_log("browser") == []
