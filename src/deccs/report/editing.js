@@ -29,8 +29,11 @@
 
   // ---- what is selected: points, or whole clusters picked in the legend
   function selection() {
-    const { labels } = state(), picked = Page.picked(), sizes = Edits.sizes(state()), mask = Page.mask;
-    if (!mask) return { points: null, clusters: picked.sort((a, b) => a - b), sizes, n: picked.reduce((n, each) => n + sizes.get(each), 0) };
+    const { labels } = state(), picked = Page.picked().sort((a, b) => a - b), { mask } = Page;
+    if (!mask) {
+      const sizes = Edits.sizes(state());
+      return { points: null, clusters: picked, sizes, n: picked.reduce((n, each) => n + sizes.get(each), 0) };
+    }
     const points = [], inside = new Map();
     for (let point = 0; point < mask.length; point++) {
       if (!mask[point] || (picked.length && !picked.includes(labels[point]))) continue;
@@ -49,27 +52,40 @@
     if (sizes.size < 2 && clusters.length) return `${counted(n)} selected in cluster ${clusters[0]}`;
     const shares = [...sizes].sort((a, b) => b[1] - a[1]).map(([label, size]) => (
       `${size.toLocaleString("en")} ${label === Edits.NONE ? "without a cluster" : `in ${label}`}`));
-    const more = shares.length - MOST_TOLD, parts = more > 1 ? [...shares.slice(0, MOST_TOLD), `others in ${more} more`] : shares;
+    const more = shares.length - MOST_TOLD;
+    const parts = more > 1 ? [...shares.slice(0, MOST_TOLD), `others in ${more} more`] : shares;
     return `${counted(n)} selected: ${listed(parts)}`;
   }
 
   // ---- what can be done with a selection: the edits it leads to, or why there are none
   const nothing = { why: "Select something first: draw around points, or pick clusters in the legend." };
-  const oneCluster = (clusters) => (clusters.length === 1 ? null
-    : clusters.length ? { why: `This needs one cluster, not ${clusters.length}. Pick one of them in the legend.` } : nothing);
-  const actions = {
-    merge: ({ clusters }) => (clusters.length > 1 ? { edits: [{ edit: "merge", clusters }] }
-      : { why: "Merging needs two clusters. Pick them in the legend, or draw around points of both." }),
-    split: ({ clusters }) => oneCluster(clusters) || { edits: [{ edit: "split", cluster: clusters[0], into: Number(byId("into").value) }] },
-    off: ({ points, clusters }) => (points ? oneCluster(clusters) || { edits: [{ edit: "split", cluster: clusters[0], points:
-      points.filter((point) => state().labels[point] === clusters[0]) }] }
-      : { why: "Draw around the points that are to be a cluster of their own." }),
-    drop: ({ clusters }) => (clusters.length ? { edits: clusters.map((cluster) => ({ edit: "drop", cluster })) } : nothing),
-    rename: ({ clusters }) => oneCluster(clusters) || { edits: [{ edit: "rename", cluster: clusters[0], name: Edits.tidy(byId("name").value) }] },
-    pin: ({ points }) => (points && points.length ? { edits: [{ edit: "pin", points, cluster: Number(byId("pin-to").value) }] }
-      : { why: "Draw around the points that belong to another cluster." }),
+  const made = (...edits) => ({ edits });
+  // An edit of one cluster, or why it is not one.
+  const ofOne = ({ clusters }, edit) => {
+    if (clusters.length === 1) return made(edit(clusters[0]));
+    const why = `This needs one cluster, not ${clusters.length}. Pick one of them in the legend.`;
+    return clusters.length ? { why } : nothing;
   };
-  const blocked = () => (Page.atAnswer() ? "" : `Edits are for the ${Page.nOfAnswer()} clusters of the fit, not for other numbers of clusters.`);
+  const actions = {
+    merge({ clusters }) {
+      if (clusters.length > 1) return made({ edit: "merge", clusters });
+      return { why: "Merging needs two clusters. Pick them in the legend, or draw around points of both." };
+    },
+    split: (now) => ofOne(now, (cluster) => ({ edit: "split", cluster, into: Number(byId("into").value) })),
+    off(now) {
+      if (!now.points) return { why: "Draw around the points that are to be a cluster of their own." };
+      const { labels } = state();
+      return ofOne(now, (cluster) => ({ edit: "split", cluster, points: now.points.filter((point) => labels[point] === cluster) }));
+    },
+    drop: ({ clusters }) => (clusters.length ? made(...clusters.map((cluster) => ({ edit: "drop", cluster }))) : nothing),
+    rename: (now) => ofOne(now, (cluster) => ({ edit: "rename", cluster, name: Edits.tidy(byId("name").value) })),
+    pin({ points, n }) {
+      if (points && n) return made({ edit: "pin", points, cluster: Number(byId("pin-to").value) });
+      return { why: "Draw around the points that belong to another cluster." };
+    },
+  };
+  const blocked = () => (Page.atAnswer() ? ""
+    : `Edits are for the ${Page.nOfAnswer()} clusters of the fit, not for other numbers of clusters.`);
 
   function act(name) {
     if (blocked()) return update(blocked());
@@ -141,7 +157,8 @@
     if (place >= 0) (byId("edit-list").querySelectorAll("button")[Math.min(place, made.length - 1)] || byId("undo")).focus();
   }
   function removed(place) {
-    const what = sentence(place), left = Edits.without(fitted, edits(), place, Page.picture()), others = edits().length - 1 - left.length;
+    const what = sentence(place), left = Edits.without(fitted, edits(), place, Page.picture());
+    const others = edits().length - 1 - left.length;
     const more = others ? `, and ${others === 1 ? "an edit" : `${others} edits`} that made no sense without it` : "";
     commit(left, `Removed “${what}”${more}.`);
   }

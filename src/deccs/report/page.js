@@ -447,7 +447,8 @@ const Page = (() => {
   function tellK() {
     const { k, change } = ks.steps[step], slider = byId("k"), isEdited = atAnswer() && clusters !== fitted;
     const sizes = isEdited ? sizesNow() : ks.steps[step].sizes;
-    const what = isEdited ? "the answer, here as edited" : atAnswer() ? "the answer" : change ? `against the answer, it ${change}` : "not the answer";
+    const edited = `the answer; ${clusters.live.length} after your edits`;
+    const what = isEdited ? edited : atAnswer() ? "the answer" : change ? `against the answer, it ${change}` : "not the answer";
     slider.setAttribute("aria-valuetext", `${kClusters(k)}: ${what}`);
     byId("k-value").textContent = k;
     byId("k-home").disabled = atAnswer();
