@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -29,6 +29,10 @@ from deccs.checks import (
     whole,
 )
 from deccs.consensus import lwgp
+from deccs.constraints.evidence import outcomes
+from deccs.constraints.given import Constraints, constraints_of
+from deccs.constraints.settling import numbered_like_classes
+from deccs.constraints.violations import ConstraintWarning, Violations, violations_of
 from deccs.counting.one_group import OneGroupWarning
 from deccs.counting.trust import Trust, judge
 from deccs.counting.words import warning_of_one_group
@@ -36,11 +40,12 @@ from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
 from deccs.data.source import RowSource, in_order, rows_at_once
 from deccs.events import Progress
+from deccs.group.joining import current_group
 from deccs.labels import NOISE, align_labels, canonical, majority_map
 from deccs.members.asking import Jobs
 from deccs.members.checks import Ensemble, asked_clusters, ensemble_for, most_asked
 from deccs.members.choice import NEVER, Candidate, Judge, best_of
-from deccs.members.default import Member, ViewMember
+from deccs.members.default import PARTIAL, Member, ViewMember
 from deccs.members.running import cluster_views
 from deccs.members.views import (
     MANIFOLD,
@@ -58,11 +63,13 @@ from deccs.rounds.classifiers import (
     classify,
     logits,
     only_member,
+    renumbered,
     softmax,
     split_sample,
     weights_of,
 )
 from deccs.rounds.look import Look
+from deccs.rounds.pairs import Pairs
 from deccs.rounds.records import Consensus, Round
 from deccs.rounds.restarts import best_of_starts
 from deccs.rules import default_budget, uses_views
@@ -156,6 +163,8 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     cluster_stability_ : list of ClusterStability, whether each cluster is found again when rows are
         left out; computed when it is first asked for
     n_iter_ : rounds run, round 0 included
+    violations_ : Violations, what ``labels_`` violate of the constraints given to ``fit``; None without
+    partial_classes_ : the names of the classes of ``partial``, in order: cluster j is the j-th of them
 
     Examples
     --------
@@ -181,6 +190,8 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         "seen_": Maybe(Seen | None),
         "trust_": Maybe(Trust | None),
         "pretraining_search_": Any,
+        "violations_": Maybe(Violations | None),
+        "partial_classes_": Maybe(tuple[str, ...]),
         "_cluster_names": list[Annotated[np.ndarray, wholes("n_places")]],
         "_cluster_map": wholes("n_members", "n_places", below="n_clusters"),
     }
@@ -194,7 +205,11 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     n_jobs: Annotated[int | None, N_JOBS] = None
     member_timeout: Annotated[float | None, TIMEOUT] = None
 
-    ADDED: ClassVar[Mapping[str, Any]] = {**AutoencoderEmbedder.ADDED, "views": None}
+    ADDED: ClassVar[Mapping[str, Any]] = {
+        **AutoencoderEmbedder.ADDED,
+        "views": None,
+        "rounds__lambda_pairs": Rounds().lambda_pairs,
+    }
     RENAMED: ClassVar[dict[str, str]] = {
         **AutoencoderEmbedder.RENAMED,
         **{
@@ -209,6 +224,76 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         },
         "pretraining_grid": "pretraining__grid",
     }
+
+    def fit(
+        self,
+        X: Any,
+        y: object = None,
+        *,
+        must_link: Any = None,
+        cannot_link: Any = None,
+        partial: Any = None,
+    ) -> Self:
+        """Learn the clustering of X. ``y`` is ignored.
+
+        Parameters
+        ----------
+        X : the rows to cluster
+        must_link, cannot_link : (n_pairs, 2) numbers of rows that belong into one cluster, or not
+        partial : (n_rows,) labels of any kind; -1, NaN or None where a row's class is not known.
+            Cluster j of the result is the j-th of the classes.
+
+        What the result violates is in ``violations_``, and a ``ConstraintWarning`` tells it.
+        """
+        self._given = {"must_link": must_link, "cannot_link": cannot_link, "partial": partial}
+        try:
+            super().fit(X, y)
+            self._tell_violations()
+        finally:
+            for name in ("_given", "_constraints", "_learned_constraints"):
+                self.__dict__.pop(name, None)
+        return self
+
+    def _check_rows(self, n_rows: int) -> None:
+        for name in ("violations_", "partial_classes_", "_constraints"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        constraints = constraints_of(n_rows, **self._given)
+        n_classes, bounds = len(constraints.classes), self._bounds()
+        most = self.n_clusters if bounds is None else bounds[1]
+        if most is not None and n_classes > int(most):  # type: ignore[call-overload]
+            raise ValueError(
+                f"partial names {n_classes} classes ({', '.join(constraints.classes[:10])}), more than "
+                f"n_clusters={self.n_clusters!r}. Ask for at least {n_classes} clusters, or give rows of fewer "
+                "classes a label."
+            )
+        if constraints.any:
+            self._constraints = constraints
+
+    def _bounds(self) -> tuple[int, int | None] | None:
+        bounds = super()._bounds()
+        given: Constraints | None = getattr(self, "_constraints", None)
+        if bounds is None or given is None:
+            return bounds
+        return max(bounds[0], len(given.classes)), bounds[1]
+
+    def _facts(self) -> dict[str, str]:
+        given: Constraints | None = getattr(self, "_constraints", None)
+        return super()._facts() | ({} if given is None else {"constraints": given.digest})
+
+    def _tell_violations(self) -> None:
+        given: Constraints | None = getattr(self, "_constraints", None)
+        self.violations_: Violations | None = None
+        if given is None:
+            return
+        self.partial_classes_ = given.classes
+        self.violations_ = violations_of(given, self.labels_)
+        if self.violations_.any and current_group().is_first:
+            warnings.warn(
+                f"The result violates constraints: {self.violations_.sentence}. Labels are what the model "
+                "predicts; see violations_ for all of them.",
+                ConstraintWarning,
+                stacklevel=3,
+            )
 
     def members_predict(self, X: Any) -> np.ndarray:
         """Each member's labels, numbered alike: (n_members, n_points), ordered as ``member_names_``."""
@@ -288,12 +373,16 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     def _learn(self, fit: Fit) -> None:
         rows = self._rows_to_train_on(fit)
         ensemble = self._ensemble(len(rows))
+        constraints = self._constraints_of(fit)
+        self._learned_constraints = constraints
         network, pretraining, rounds = self._budgeted(rows)
         start = starting_autoencoder(
             rows, network, pretraining, fit.root, fit.listeners, fit.checkpoint
         )
         look = self._look(fit, rows, ensemble) if ensemble.on_views else None
         members = [*ensemble.on_embedding, *([look.member(rows)] if look else ())]
+        if constraints is not None and len(np.unique(constraints.labels)) > 2:  # two classes and -1
+            members.append((PARTIAL, constraints.labels))
         if look and look.is_unanimous:
             rounds = clone(rounds).set_params(n_rounds=0)
         consensus = best_of_starts(
@@ -303,6 +392,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             rounds,
             fit.root,
             look=look,
+            pairs=Pairs.of(constraints),
             jobs=Jobs(self.n_jobs, self.member_timeout, fit.group),
             listeners=fit.listeners,
             checkpoint=fit.checkpoint,
@@ -315,6 +405,14 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             self._choose(look)
         if self.n_clusters_ > 1:
             self._judge(fit)
+
+    def _constraints_of(self, fit: Fit) -> Constraints | None:
+        """The constraints of the rows that are learned from; None if there are none."""
+        given: Constraints | None = getattr(self, "_constraints", None)
+        if given is None or not fit.is_of_sample:
+            return given
+        learned = given.within(self.learning_rows_)
+        return learned if learned.any else None
 
     def _judge(self, fit: Fit) -> None:
         """What the raw data says of the labels; confidence is computed from it."""
@@ -352,6 +450,10 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         n_steps = len(ensemble.on_views) + 1
         fit.listeners.tell("on_progress", Progress("views", 0, n_steps))
         sample = draw_rows(len(rows), MOST_VIEWED, generator_for(fit.root, "views")).numpy()
+        constraints: Constraints | None = self._learned_constraints
+        if constraints is not None:
+            sample = with_rows(sample, constraints.linked[0])
+            constraints = constraints.within(sample)
         scaled = rows.scaled(sample)
         components = fit_components(scaled, seed_for(fit.root, "components"))
         n_clusters = self.n_wanted or most_asked(ensemble)
@@ -363,8 +465,10 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         panel = partitions.labels
         fit.listeners.tell("on_progress", Progress("views", n_steps, n_steps))
         consensus = lwgp(panel, n_clusters, random_state=seed_for(fit.root, "consensus"))
-        judge = Judge(views.near, views.wide, views.tree, panel, n_clusters)
-        return Look(views, components, partitions, consensus, judge)
+        judge = Judge(views.near, views.wide, views.tree, panel, n_clusters, constraints)
+        return Look(
+            views, components, partitions, consensus, judge, seed_for(fit.root, "constraints")
+        )
 
     def _remember(self, consensus: Consensus) -> None:
         """What the rounds have learned."""
@@ -386,10 +490,11 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         asked = {
             asked_clusters(members[name], k)
             for name, k in zip(best.member_names, n_found, strict=True)
+            if name != PARTIAL
         }
         if self.n_clusters_ in n_found and asked == {self.n_clusters_}:
             # The first member that has found them all: a stray cluster may be too small to count.
-            member = n_found.index(self.n_clusters_)
+            member = self._best_member(best, n_found)
             self.label_source_ = best.member_names[member]
             self.label_classifier_ = only_member(self.classifiers_, member)
         else:
@@ -399,23 +504,49 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             self.label_classifier_ = self._kmeans_classifier(torch.from_numpy(best.Z), root)
         Z = best.Z.astype(np.float64)
         labels = logits(self.label_classifier_, Z)[:, 0].argmax(1)  # (n_sample,)
+        labels = self._numbered(labels, best.sample)
         self._match_clusters(labels, logits(self.classifiers_, Z).argmax(2).T)
 
     def _choose(self, look: Look) -> None:
         """The result: of all rounds, of the views and of their consensus, what has most evidence."""
-        self.candidates_ = look.candidates(self.rounds_)
-        chosen, best = best_of(self.candidates_), self.rounds_[self.best_round_]
+        best = self.rounds_[self.best_round_]
+        self.candidates_ = [*look.settled(best.candidate), *look.candidates(self.rounds_)]
+        chosen = best_of(self.candidates_)
         by_round = chosen in self.candidates_[-len(self.rounds_) :]
         if by_round:
             chosen = best.candidate
             self.label_classifier_ = only_member(self.classifiers_, best.best_member)
+        # A classifier by itself has no gaps in its numbers.
+        labels = np.unique(chosen.labels, return_inverse=True)[1] if by_round else chosen.labels
+        labels = self._numbered(labels, look.views.sample)
         self.label_source_ = chosen.name
-        self.seen_ = look.seen(None if by_round else chosen.labels)
+        self.seen_ = look.seen(None if by_round else labels)
         self.member_names_ = (*best.member_names, *self.seen_.names)
         self.n_clusters_ = look.judge.n_clusters
         said = np.concatenate([best.judged, self.seen_.partitions])  # (n_members, n_viewed)
-        # A classifier by itself has no gaps in its numbers.
-        self._match_clusters(np.unique(chosen.labels, return_inverse=True)[1], said)
+        self._match_clusters(np.unique(labels, return_inverse=True)[1], said)
+
+    def _best_member(self, best: Round, n_found: Sequence[int]) -> int:
+        """Of the members with the number of clusters that is wanted, the one constraints speak for, or the first."""
+        able = [member for member, k in enumerate(n_found) if k == self.n_clusters_]
+        if self._learned_constraints is None:
+            return able[0]
+        local = self._learned_constraints.within(best.sample)
+        said = logits(self.classifiers_, best.Z.astype(np.float64)).argmax(2)  # (n_sample, n_members)
+        return max(able, key=lambda member: outcomes(local, said[:, member]).evidence)
+
+    def _numbered(self, labels: np.ndarray, sample: np.ndarray) -> np.ndarray:
+        """The result's labels of a sample with the numbers of the classes, and its classifier likewise."""
+        constraints = self._learned_constraints
+        if constraints is None or not 0 < len(constraints.classes) <= self.n_clusters_:
+            return labels
+        clusters = np.arange(self.n_clusters_)
+        known = np.append(constraints.labels[sample], np.full(self.n_clusters_, NOISE))
+        both = align_labels(np.append(labels, clusters), known)
+        if self.label_classifier_ is not None:
+            number_of = both[len(labels) :]
+            self.label_classifier_ = renumbered(self.label_classifier_, number_of)
+        return both[: len(labels)]
 
     def _match_clusters(self, labels: np.ndarray, partitions: np.ndarray) -> None:
         """Which of the result's clusters each cluster of a member corresponds to.
@@ -582,6 +713,17 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     @property
     def _n_features_out(self) -> int:
         return int(self.classifiers_.weight.shape[2])
+
+
+def with_rows(sample: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """A sample in order with these rows among it, in the place of others; at most half of it changes.
+
+    >>> with_rows(np.array([1, 3, 5, 7]), np.array([2, 3]))
+    array([1, 2, 3, 5])
+    """
+    wanted = rows[: len(sample) // 2]
+    others = sample[~np.isin(sample, wanted)]
+    return np.union1d(wanted, others[: len(sample) - len(wanted)])
 
 
 def trusted(answer: Answer, trust: Trust, scaled: np.ndarray, *, exactly: bool = True) -> Answer:

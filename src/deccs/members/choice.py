@@ -16,6 +16,8 @@ from typing import Annotated
 import numpy as np
 import scipy.sparse as sp
 
+from deccs.constraints.evidence import outcomes
+from deccs.constraints.given import Constraints
 from deccs.labels import NOISE
 from deccs.members.agreement import nmi_of_counts
 from deccs.members.neighbors import cuts_by_cluster
@@ -45,9 +47,17 @@ class Judge:
     tree: SpanningTree
     panel: np.ndarray  # (n_panel, n_sample) partitions that no training for agreement has touched
     n_clusters: int
+    constraints: Constraints | None = None  # of the sample
 
     def __call__(self, labels: np.ndarray) -> float:
         """The evidence for a partition of the sample, (n_sample,)."""
+        evidence = self.without_constraints(labels)
+        if self.constraints is None or evidence == NEVER:
+            return evidence
+        return evidence + outcomes(self.constraints, labels).evidence
+
+    def without_constraints(self, labels: np.ndarray) -> float:
+        """The label-free evidence."""
         if labels.min() == NOISE or not np.array_equal(np.unique(labels), range(self.n_clusters)):
             return NEVER
         if worst_cut(self.wide_graph, labels) == 0:
