@@ -532,7 +532,9 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         if self._learned_constraints is None:
             return able[0]
         local = self._learned_constraints.within(best.sample)
-        said = logits(self.classifiers_, best.Z.astype(np.float64)).argmax(2)  # (n_sample, n_members)
+        said = logits(self.classifiers_, best.Z.astype(np.float64)).argmax(
+            2
+        )  # (n_sample, n_members)
         return max(able, key=lambda member: outcomes(local, said[:, member]).evidence)
 
     def _numbered(self, labels: np.ndarray, sample: np.ndarray) -> np.ndarray:

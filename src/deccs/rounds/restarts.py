@@ -34,9 +34,7 @@ CLEAN = 0.01  # a share of separated neighbors that no other start need improve 
 MOST_JUDGED = 5_000  # points whose neighbors judge the starts
 
 # What all starts have: the arguments of `run_start` before the number of the start.
-Shared = tuple[
-    Autoencoder, Rows, Sequence[Member], Rounds, int, Look | None, Pairs | None, Jobs
-]
+Shared = tuple[Autoencoder, Rows, Sequence[Member], Rounds, int, Look | None, Pairs | None, Jobs]
 
 
 def best_of_starts(
