@@ -25,13 +25,13 @@ from deccs.checks import (
     N_JOBS,
     NONE,
     TIMEOUT,
+    is_whole,
     settings,
     whole,
 )
 from deccs.consensus import lwgp
 from deccs.constraints.evidence import outcomes
 from deccs.constraints.given import Constraints, constraints_of
-from deccs.constraints.settling import numbered_like_classes
 from deccs.constraints.violations import ConstraintWarning, Violations, violations_of
 from deccs.counting.one_group import OneGroupWarning
 from deccs.counting.trust import Trust, judge
@@ -259,8 +259,8 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             self.__dict__.pop(name, None)
         constraints = constraints_of(n_rows, **self._given)
         n_classes, bounds = len(constraints.classes), self._bounds()
-        most = self.n_clusters if bounds is None else bounds[1]
-        if most is not None and n_classes > int(most):  # type: ignore[call-overload]
+        most: Any = self.n_clusters if bounds is None else bounds[1]
+        if is_whole(most) and n_classes > most:
             raise ValueError(
                 f"partial names {n_classes} classes ({', '.join(constraints.classes[:10])}), more than "
                 f"n_clusters={self.n_clusters!r}. Ask for at least {n_classes} clusters, or give rows of fewer "

@@ -9,8 +9,8 @@ import numpy as np
 from deccs.constraints.given import Constraints
 from deccs.labels import align_labels
 
-STRENGTH = 2.0  # of the shares beside label-free evidence, which is between -1 and 0.3, or above 1 for gaps
-HALF = 20  # constraints of a kind that count half as much as any number of them
+STRENGTH = 4.0  # of all satisfied, beside label-free evidence: that is between -1 and 0.3, or above 1 for gaps
+HALF = 80  # constraints of a kind count half as much as any number of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +25,8 @@ class Outcomes:
     def evidence(self) -> float:
         """The share of each kind, weighed by how many there are.
 
-        >>> all_of_20 = np.ones(20, dtype=bool)
-        >>> Outcomes(all_of_20, np.zeros(0, bool), np.zeros(0, bool)).evidence
+        >>> all_of_80 = np.ones(80, dtype=bool)
+        >>> Outcomes(all_of_80, np.zeros(0, bool), np.zeros(0, bool)).evidence
         1.0
         """
         kinds = (self.labels, self.must, self.cannot)

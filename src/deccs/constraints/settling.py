@@ -129,17 +129,17 @@ def repair(opinions: np.ndarray, constraints: Constraints) -> np.ndarray:
     fixed = np.full(n_components, NOISE)
     known = constraints.labels[rows]
     fixed[component[known != NOISE]] = known[known != NOISE]
-    chosen = np.where(fixed != NOISE, fixed, shares.argmax(1))
     apart = component[np.searchsorted(rows, constraints.cannot)].reshape(-1, 2)
     others = graph_of_parts(apart, n_components)
+    is_free = np.isin(np.arange(n_components), apart) & (fixed == NOISE)
+    chosen = np.where(fixed != NOISE, fixed, np.where(is_free, NOISE, shares.argmax(1)))
     order = np.argsort(-shares.max(1), kind="stable")
     for _ in range(N_SWEEPS):
         before = chosen.copy()
-        for number in order[np.isin(order, apart)]:
-            if fixed[number] == NOISE:
-                taken = chosen[others.indices[others.indptr[number] : others.indptr[number + 1]]]
-                cost = np.bincount(taken, minlength=shares.shape[1])
-                chosen[number] = (shares[number] - cost).argmax()
+        for number in order[is_free[order]]:
+            taken = chosen[others.indices[others.indptr[number] : others.indptr[number + 1]]]
+            cost = np.bincount(taken[taken != NOISE], minlength=shares.shape[1])
+            chosen[number] = (shares[number] - cost).argmax()
         if np.array_equal(chosen, before):
             break
     labels[rows] = chosen[component]

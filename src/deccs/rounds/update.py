@@ -54,7 +54,7 @@ class Update(Learner):
 
     stage = "update"
     learned = ("autoencoder", "classifiers")
-    random = ("batches", "other_batches")
+    random: tuple[str, ...] = ("batches", "other_batches")
     keeps_best = True
 
     def __init__(
