@@ -27,7 +27,7 @@ class Outcomes:
 
         >>> all_of_80 = np.ones(80, dtype=bool)
         >>> Outcomes(all_of_80, np.zeros(0, bool), np.zeros(0, bool)).evidence
-        1.0
+        2.0
         """
         kinds = (self.labels, self.must, self.cannot)
         return STRENGTH * sum(
