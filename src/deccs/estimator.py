@@ -206,11 +206,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     n_jobs: Annotated[int | None, N_JOBS] = None
     member_timeout: Annotated[float | None, TIMEOUT] = None
 
-    ADDED: ClassVar[Mapping[str, Any]] = {
-        **AutoencoderEmbedder.ADDED,
-        "views": None,
-        "rounds__lambda_pairs": Rounds().lambda_pairs,
-    }
+    ADDED: ClassVar[Mapping[str, Any]] = {**AutoencoderEmbedder.ADDED, "views": None}
     RENAMED: ClassVar[dict[str, str]] = {
         **AutoencoderEmbedder.RENAMED,
         **{
@@ -279,7 +275,11 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
 
     def _facts(self) -> dict[str, str]:
         given: Constraints | None = getattr(self, "_constraints", None)
-        return super()._facts() | ({} if given is None else {"constraints": given.digest})
+        facts = super()._facts()
+        if given is not None:
+            return facts | {"constraints": given.digest}
+        del facts["rounds__lambda_pairs"]  # without pairs it has no effect; older checkpoints lack it
+        return facts
 
     def _tell_violations(self) -> None:
         given: Constraints | None = getattr(self, "_constraints", None)
