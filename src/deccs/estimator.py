@@ -278,7 +278,9 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         facts = super()._facts()
         if given is not None:
             return facts | {"constraints": given.digest}
-        del facts["rounds__lambda_pairs"]  # without pairs it has no effect; older checkpoints lack it
+        del facts[
+            "rounds__lambda_pairs"
+        ]  # without pairs it has no effect; older checkpoints lack it
         return facts
 
     def _tell_violations(self) -> None:

@@ -23,9 +23,9 @@ def given_to(request: FitRequest, table: Table) -> dict[str, Any]:
     if request.partial is not None:
         given["partial"] = labels_in(table, request.partial)
     for name in ("must_link", "cannot_link"):
-        path: Path | None = getattr(request, name)
+        path: str | None = getattr(request, name)
         if path is not None:
-            given[name] = pairs_in(path, table)
+            given[name] = pairs_in(Path(path), table)
     return given
 
 

@@ -373,7 +373,7 @@ class FitRequest(Request, command="fit"):
         ),
     ] = None
     must_link: Annotated[
-        Path | None,
+        str | None,
         Option(
             "CSV file with two columns: ids (or row numbers from 0) of rows that belong into one cluster. For the "
             "method deccs.",
@@ -381,7 +381,7 @@ class FitRequest(Request, command="fit"):
         ),
     ] = None
     cannot_link: Annotated[
-        Path | None,
+        str | None,
         Option(
             "The same of rows that belong into different clusters.",
             metavar="FILE",
