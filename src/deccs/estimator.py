@@ -254,15 +254,10 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     def _check_rows(self, n_rows: int) -> None:
         for name in ("violations_", "partial_classes_", "_constraints"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        constraints = constraints_of(n_rows, **self._given)
-        n_classes, bounds = len(constraints.classes), self._bounds()
+        constraints = constraints_of(n_rows, **self.__dict__.pop("_given"))
+        bounds = self._bounds()
         most: Any = self.n_clusters if bounds is None else bounds[1]
-        if is_whole(most) and n_classes > most:
-            raise ValueError(
-                f"partial names {n_classes} classes ({', '.join(constraints.classes[:10])}), more than "
-                f"n_clusters={self.n_clusters!r}. Ask for at least {n_classes} clusters, or give rows of fewer "
-                "classes a label."
-            )
+        check_classes(constraints, most, f"n_clusters={self.n_clusters!r}")
         if constraints.any:
             self._constraints = constraints
 
@@ -378,6 +373,9 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         ensemble = self._ensemble(len(rows))
         constraints = self._constraints_of(fit)
         self._learned_constraints = constraints
+        if constraints is not None and self.n_wanted is None:
+            n_clusters = most_asked(ensemble)
+            check_classes(constraints, n_clusters, f"the {n_clusters} clusters of most members")
         network, pretraining, rounds = self._budgeted(rows)
         start = starting_autoencoder(
             rows, network, pretraining, fit.root, fit.listeners, fit.checkpoint
@@ -521,11 +519,11 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             self.label_classifier_ = only_member(self.classifiers_, best.best_member)
         # A classifier by itself has no gaps in its numbers.
         labels = np.unique(chosen.labels, return_inverse=True)[1] if by_round else chosen.labels
+        self.n_clusters_ = look.judge.n_clusters
         labels = self._numbered(labels, look.views.sample)
         self.label_source_ = chosen.name
         self.seen_ = look.seen(None if by_round else labels)
         self.member_names_ = (*best.member_names, *self.seen_.names)
-        self.n_clusters_ = look.judge.n_clusters
         said = np.concatenate([best.judged, self.seen_.partitions])  # (n_members, n_viewed)
         self._match_clusters(np.unique(labels, return_inverse=True)[1], said)
 
@@ -731,6 +729,16 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     @property
     def _n_features_out(self) -> int:
         return int(self.classifiers_.weight.shape[2])
+
+
+def check_classes(constraints: Constraints, most: Any, what: str) -> None:
+    """Raise a ValueError for more classes of partial labels than clusters."""
+    classes = constraints.classes
+    if is_whole(most) and len(classes) > most:
+        raise ValueError(
+            f"partial names {len(classes)} classes ({', '.join(classes[:10])}), more than {what}. Ask for at least "
+            f"{len(classes)} clusters, or give rows of fewer classes a label."
+        )
 
 
 def with_rows(sample: np.ndarray, rows: np.ndarray) -> np.ndarray:
