@@ -36,11 +36,12 @@ def labeled(blobs, few):
 
 @pytest.fixture(scope="module")
 def of_views(blobs, few):
-    """With views; two labels are wrong, and cannot be told from right ones in their neighborhood."""
-    partial = few.copy()
-    return small_deccs(views="auto", n_rounds=0).fit(
-        blobs.X, partial=partial, cannot_link=np.flatnonzero(blobs.y == 0)[[3, 4]][None]
-    )
+    """With views, and a cannot-link in the middle of a blob."""
+    model = small_deccs(views="auto", n_rounds=0)
+    with pytest.warns(deccs.ConstraintWarning, match="1 of 1 cannot-links"):
+        return model.fit(
+            blobs.X, partial=few, cannot_link=np.flatnonzero(blobs.y == 0)[[3, 4]][None]
+        )
 
 
 def test_clusters_have_the_numbers_of_the_classes(labeled, blobs):
@@ -60,43 +61,37 @@ def test_a_fit_with_views_chooses_by_constraints(of_views, blobs):
     assert any("with constraints" in name for name in names)
 
 
-def test_nothing_given_changes_no_bit(blobs, fitted):
-    again = small_deccs(n_rounds=2).fit(blobs.X, must_link=[], partial=np.full(180, -1))
-    assert_array_equal(again.transform(blobs.X), fitted.transform(blobs.X))
-    assert again.violations_ is None and not hasattr(again, "partial_classes_")
-
-
-def test_violations_are_told_and_kept(blobs, tmp_path):
+def test_violations_are_told_and_kept_and_the_next_fit_knows_nothing_of_them(
+    blobs, fitted, tmp_path
+):
     first, second, third = np.flatnonzero(blobs.y == 0)[:3]
-    other = np.flatnonzero(blobs.y == 1)[0]
     model = small_deccs(n_rounds=0)
-    with pytest.warns(
-        deccs.ConstraintWarning, match=f"1 of 1 cannot-links are violated .pairs {first}-{second}"
-    ):
+    words = f"1 of 1 cannot-links are violated .pairs {first}-{second}"
+    with pytest.warns(deccs.ConstraintWarning, match=words):
         model.fit(blobs.X, cannot_link=[[first, second]], must_link=[[third, first]])
     assert model.violations_.counts == {"must_link": 0, "cannot_link": 1, "partial": 0}
+    assert not [name for name in vars(model) if "given" in name or "constraints" in name]
     model.save(tmp_path / "model")
     kept = deccs.DECCS.load(tmp_path / "model").violations_
     assert_array_equal(kept.cannot_link, [[first, second]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", deccs.ConstraintWarning)
-        model.fit(blobs.X, cannot_link=[[first, other]])  # nothing of the fit before is left
-    assert not model.violations_.any
-    assert not [name for name in vars(model) if "given" in name or "constraints" in name]
+    # With nothing given the bits are those of a fit that was never asked.
+    model.set_params(rounds__n_rounds=2).fit(blobs.X, must_link=[], partial=np.full(180, -1))
+    assert_array_equal(model.transform(blobs.X), fitted.transform(blobs.X))
+    assert model.violations_ is None and not hasattr(model, "partial_classes_")
 
 
 def test_pairs_pull_rows_together_in_the_rounds(blobs):
     """Two of three blobs are joined by many must-links: they become one of two clusters."""
     rng = np.random.default_rng(0)
     ends = np.stack([rng.choice(np.flatnonzero(blobs.y == blob), 60) for blob in (1, 2)], axis=1)
-    model = small_deccs(n_clusters=2, n_rounds=1, n_steps=60)
+    model = small_deccs(
+        n_clusters=2, n_rounds=1, n_steps=60, lambda_pairs=10
+    )  # with 0 all are violated
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", deccs.ConstraintWarning)
-        without = model.set_params(rounds__lambda_pairs=0).fit(blobs.X, must_link=ends).violations_
-        assert len(without.must_link) == 60  # members split the two from each other
-        joined = model.set_params(rounds__lambda_pairs=10).fit(blobs.X, must_link=ends)
-    assert len(joined.violations_.must_link) == 0
-    assert_array_equal(joined.labels_ == joined.labels_[blobs.y == 0][0], blobs.y == 0)
+        model.fit(blobs.X, must_link=ends)
+    assert len(model.violations_.must_link) == 0
+    assert_array_equal(model.labels_ == model.labels_[blobs.y == 0][0], blobs.y == 0)
 
 
 def test_more_classes_than_clusters_are_refused(blobs):
@@ -108,7 +103,7 @@ def test_more_classes_than_clusters_are_refused(blobs):
         small_deccs(n_clusters="2-3").fit(blobs.X, partial=np.arange(180) % 4)
 
 
-def test_other_constraints_are_another_fit(blobs, few, tmp_path):
+def test_other_constraints_are_another_fit(blobs, few, labeled, tmp_path):
     def stop(*_):
         raise KeyboardInterrupt
 
@@ -122,15 +117,14 @@ def test_other_constraints_are_another_fit(blobs, few, tmp_path):
         model.fit(blobs.X, partial=other)
     with pytest.raises(CheckpointError, match="constraints"):
         model.fit(blobs.X)
-    whole = small_deccs().fit(blobs.X, partial=few)
-    assert_array_equal(model.fit(blobs.X, partial=few).transform(blobs.X), whole.transform(blobs.X))
+    model.fit(blobs.X, partial=few)
+    assert_array_equal(model.transform(blobs.X), labeled.transform(blobs.X))
 
 
-def test_scikit_learn_passes_them_on(blobs, few, labeled):
-    assert_array_equal(small_deccs().fit_predict(blobs.X, partial=few), labeled.labels_)
+def test_scikit_learn_passes_them_on(blobs, few):
     pipeline = make_pipeline(StandardScaler(), small_deccs(scale=None, n_rounds=0))
-    pipeline.fit(blobs.X, deccs__partial=few)
-    assert pipeline[-1].partial_classes_ == ("a", "b", "c")
+    labels = pipeline.fit_predict(blobs.X, deccs__partial=few)
+    assert_array_equal(labels, np.array([2, 0, 1])[blobs.y])
     with config_context(enable_metadata_routing=True):
         asked = clone(small_deccs()).set_fit_request(partial=True, must_link=True)
         assert asked.get_metadata_routing().fit.requests["partial"] is True
