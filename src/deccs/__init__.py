@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from deccs.events import Callback, Progress
     from deccs.group.joining import distributed
     from deccs.group.watch import GroupError
+    from deccs.inference.encoder import TrainingError
     from deccs.members.default import default_members
-    from deccs.network.autoencoder import Autoencoder, TrainingError
+    from deccs.network.autoencoder import Autoencoder
+    from deccs.predictor import Predictor, load
     from deccs.rounds.records import Round
     from deccs.settings import Network, Pretraining, Rounds
 
@@ -37,7 +39,9 @@ HOMES = {
     "Progress": "events",
     "Rounds": "settings",
     "Autoencoder": "network.autoencoder",
-    "TrainingError": "network.autoencoder",
+    "TrainingError": "inference.encoder",
+    "Predictor": "predictor",
+    "load": "predictor",
     "Pretraining": "settings",
     "Round": "rounds.records",
     "ConstraintWarning": "constraints.violations",
@@ -90,6 +94,7 @@ __all__ = [
     "ConstraintWarning",
     "GroupError",
     "OneGroupWarning",
+    "Predictor",
     "Pretraining",
     "RandomProjectionEM",
     "RandomProjectionFCM",
@@ -103,6 +108,7 @@ __all__ = [
     "default_members",
     "distributed",
     "kinds_of",
+    "load",
     "plots",
     "report",
     "scores",

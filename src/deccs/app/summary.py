@@ -18,8 +18,8 @@ from deccs.app.run_folder import CLUSTERS, EMBEDDING, MODEL, REPORT, SUMMARY
 from deccs.app.run_reading import identity, place_from
 from deccs.base import Clusterer
 from deccs.constraints.violations import Violations
+from deccs.counting.judging import signs_for
 from deccs.counting.records import ClusterStability
-from deccs.counting.trust import signs_for
 from deccs.counting.words import (
     n_stable,
     sentence_of,

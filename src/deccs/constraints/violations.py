@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from deccs.constraints.given import Constraints
 from deccs.storage import stored, wholes
+
+if TYPE_CHECKING:  # a fitted model answers without it
+    from deccs.constraints.given import Constraints
 
 MOST_SHOWN = 3  # examples of each kind in a message
 
@@ -71,6 +73,7 @@ def in_words(rows: np.ndarray) -> str:
 def violations_of(constraints: Constraints, labels: np.ndarray) -> Violations:
     """What labels (n_rows,) violate; cluster j is to be that of class j.
 
+    >>> from deccs.constraints.given import Constraints
     >>> given = Constraints(np.array([[0, 1]]), np.array([[1, 2]]), np.array([0, -1, 1]), ("a", "b"))
     >>> violations_of(given, np.array([0, 1, 1])).sentence  # doctest: +NORMALIZE_WHITESPACE
     '0 of 2 labels of partial are violated; 1 of 1 must-links are violated (pairs 0-1);
