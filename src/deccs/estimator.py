@@ -40,12 +40,12 @@ from deccs.members.asking import Jobs
 from deccs.members.candidate import Candidate
 from deccs.members.checks import Ensemble, asked_clusters, ensemble_for, most_asked
 from deccs.members.choice import NEVER, Judge, best_of
-from deccs.members.default import PARTIAL
+from deccs.members.default import EARLIER, PARTIAL
 from deccs.members.running import cluster_views
 from deccs.members.views import MANIFOLD, MOST_VIEWED, RAW, fit_components, views_of
 from deccs.network.autoencoder import Autoencoder
 from deccs.notebook import summary_html
-from deccs.refit.earlier import EARLIER, Earlier, earlier_model, look_back, source_like
+from deccs.refit.earlier import Earlier, earlier_model, look_back, source_like
 from deccs.refit.matching import matching_of
 from deccs.rounds.classifiers import (
     Classifiers,
@@ -439,7 +439,7 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
         fit.listeners.tell("on_progress", Progress("views", n_steps, n_steps))
         consensus = lwgp(panel, n_clusters, random_state=seed_for(fit.root, "consensus"))
         earlier: Earlier | None = getattr(self, "_earlier", None)
-        before = None if earlier is None else canonical(earlier.partition)[sample]
+        before = None if earlier is None else earlier.partition_of(sample, views.raw)
         graphs = views.near, views.wide, views.tree
         judge = Judge(*graphs, panel, n_clusters, before, constraints)
         seed = seed_for(fit.root, "constraints")

@@ -15,7 +15,7 @@ from deccs.inference.seen import Components, Seen
 from deccs.members.agreement import average_agreement, pairwise_agreement
 from deccs.members.candidate import Candidate
 from deccs.members.choice import NEVER, Judge, best_of
-from deccs.members.default import Member
+from deccs.members.default import EARLIER, Member
 from deccs.members.running import Partitions
 from deccs.members.views import Views, carried
 from deccs.rounds.records import Round
@@ -98,6 +98,8 @@ class Look:
             *zip(self.partitions.names, self.partitions.labels, strict=True),
             (CONSENSUS, self.consensus),
         ]
+        if self.judge.earlier is not None:
+            named.append((EARLIER, self.judge.earlier))
         return [self.judge.candidate(*pair) for pair in named]
 
     def seen(self, labels: np.ndarray | None) -> Seen:
