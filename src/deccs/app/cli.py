@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -75,9 +76,7 @@ def command_for(name: str, request: type[Request]) -> Callable[..., None]:
         )
         with errors_as_messages(output):
             asked = request.read(given)
-            from deccs.app import commands
-
-            getattr(commands, name)(asked, output)
+            getattr(importlib.import_module(request.HOME), name)(asked, output)
 
     parameters = [parameter_for(entry) for entry in request.entries().values()]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

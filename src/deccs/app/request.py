@@ -75,13 +75,17 @@ class Request:
     """The base of all requests: ``class FitRequest(Request, command="fit")`` adds a command.
 
     The docstring of the class is the help of the command, and the function of that name in
-    :mod:`deccs.app.commands` carries it out.
+    :mod:`deccs.app.commands`, or in the module that ``home`` names, carries it out.
     """
 
     COMMANDS: ClassVar[dict[str, type[Request]]] = {}
+    HOME: ClassVar[str] = "deccs.app.commands"
 
-    def __init_subclass__(cls, command: str | None = None, **options: Any) -> None:
+    def __init_subclass__(
+        cls, command: str | None = None, home: str | None = None, **options: Any
+    ) -> None:
         super().__init_subclass__(**options)
+        cls.HOME = home or cls.HOME
         if command:
             Request.COMMANDS[command] = cls
 
@@ -524,6 +528,36 @@ class PlanRequest(Request, command="plan"):
     ] = 1.0
     bytes_per_value: Annotated[float, Option("Of a value in the file.", default="4")] = 4.0
     as_json: Annotated[bool, AS_JSON] = False
+
+
+@dataclass(frozen=True)
+class McpRequest(Request, command="mcp", home="deccs.app.mcp.server"):
+    """Serve fit, predict, describe, compare and how_many to an agent, over the Model Context Protocol on stdio.
+
+    The agent names files below one folder, and no others. Fits run in processes of their own.
+    """
+
+    root: Annotated[
+        Path,
+        Option("Folder below which all files are.", metavar="DIR", default="the current folder"),
+    ] = Path()
+
+
+@dataclass(frozen=True)
+class SkillRequest(Request, command="skill", home="deccs.app.skill"):
+    """Print a guide to deccs for coding agents (SKILL.md), or write it where an agent looks for skills."""
+
+    out: Annotated[
+        Path | None,
+        Option(
+            "Folder for SKILL.md, such as .claude/skills/deccs.",
+            OUT,
+            metavar="DIR",
+            default="stdout",
+        ),
+    ] = None
+    overwrite: Annotated[bool, OVERWRITE] = False
+    quiet: Annotated[bool, QUIET] = False
 
 
 @dataclass(frozen=True)
