@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from deccs._version import __version__
 
 if TYPE_CHECKING:
-    from deccs import consensus, datasets, deep, plots, report, scores
+    from deccs import consensus, datasets, deep, plots, report, scanpy, scores
     from deccs.answer import Answer
     from deccs.consensus import (
         AutoencoderConsensus,
@@ -56,7 +56,7 @@ HOMES = {
         "consensus",
     ),
 }
-MODULES = ("consensus", "datasets", "deep", "plots", "report", "scores")
+MODULES = ("consensus", "datasets", "deep", "plots", "report", "scanpy", "scores")
 
 
 def __getattr__(name: str) -> object:
@@ -102,5 +102,6 @@ __all__ = [
     "kinds_of",
     "plots",
     "report",
+    "scanpy",
     "scores",
 ]
