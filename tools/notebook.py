@@ -49,7 +49,9 @@ def outputs_of(code: str, names: dict[str, Any], number: int) -> list[dict[str, 
             value = eval(compile(ast.Expression(last.value), f"cell {number}", "eval"), names)
     outputs: list[dict[str, Any]] = []
     if printed.getvalue():
-        outputs.append({"output_type": "stream", "name": "stdout", "text": lines(printed.getvalue())})
+        outputs.append(
+            {"output_type": "stream", "name": "stdout", "text": lines(printed.getvalue())}
+        )
     pictures = [plt.figure(place) for place in plt.get_fignums()]
     for figure in pictures:
         content = io.BytesIO()
@@ -60,7 +62,9 @@ def outputs_of(code: str, names: dict[str, Any], number: int) -> list[dict[str, 
     if value is not None and not pictures:
         data = {"text/plain": lines(repr(value))}
         if hasattr(value, "_repr_html_"):
-            data["text/html"] = lines(re.sub(r"<style.*?</style>\s*", "", value._repr_html_(), flags=re.S))
+            data["text/html"] = lines(
+                re.sub(r"<style.*?</style>\s*", "", value._repr_html_(), flags=re.S)
+            )
         result = {"output_type": "execute_result", "execution_count": number}
         outputs.append({**result, "data": data, "metadata": {}})
     return outputs

@@ -1,7 +1,7 @@
 """DECCS in the manner of scanpy's tools: ``deccs.scanpy.consensus(adata)`` beside ``sc.tl.leiden(adata)``.
 
-Only what every AnnData object has is used (``X``, ``layers``, ``obs``, ``obsm``, ``uns``): neither scanpy nor anndata is
-imported here.
+Only what every AnnData object has is used (``X``, ``layers``, ``obs``, ``obsm``, ``uns``): neither scanpy nor anndata
+is imported here.
 """
 
 from __future__ import annotations

@@ -11,11 +11,12 @@ import numpy as np
 import polars as pl
 import pytest
 import typer
+from typer._click.exceptions import ClickException
 
 import deccs
 from deccs.agents.files import SKILL, read
 from deccs.app import cli, run_folder
-from deccs.app.request import Request
+from deccs.app.request import Request, RequestError
 from tests.helpers.command_line import deccs as command
 from tests.helpers.quick_count import quick_counts
 
@@ -48,7 +49,9 @@ def model():
         "rounds": deccs.Rounds(n_rounds=0, n_init=1),
     }
     with quick_counts():
-        return deccs.DECCS("2-4", members=["kmeans", "agglomerative"], random_state=0, **settings).fit(X)
+        return deccs.DECCS(
+            "2-4", members=["kmeans", "agglomerative"], random_state=0, **settings
+        ).fit(X)
 
 
 # What is checked
@@ -115,7 +118,9 @@ def check_span(code, model):
         assert name in Request.COMMANDS or check_command(code) is None
     elif re.fullmatch(r"--[\w-]+", code):
         labels = {
-            entry.label for request in Request.COMMANDS.values() for entry in request.entries().values()
+            entry.label
+            for request in Request.COMMANDS.values()
+            for entry in request.entries().values()
         }
         assert code in labels, f"no command has {code}"
     elif re.match(r"(deccs|model)\b", code):
@@ -163,7 +168,7 @@ def test_names_in_the_text_exist(code, model):
     ],
 )
 def test_a_wrong_name_is_found(code, model):
-    with pytest.raises(Exception):  # noqa: B017  the command line has errors of its own
+    with pytest.raises((AssertionError, ClickException, RequestError)):
         check_span(code, model)
 
 
@@ -202,7 +207,11 @@ def test_the_python_for_scanpy_names_what_is_there(monkeypatch):
     adata = type("Cells", (), dict.fromkeys(("obs", "obsm", "uns"), table()))()
     monkeypatch.setattr("deccs.scanpy.consensus", lambda adata: None)
     exec(block, {"deccs": deccs, "adata": adata})
-    assert set(asked) == {"deccs", "deccs_confidence", "X_deccs"}  # tests/test_scanpy.py has them all
+    assert set(asked) == {
+        "deccs",
+        "deccs_confidence",
+        "X_deccs",
+    }  # tests/test_scanpy.py has them all
 
 
 def test_the_command_prints_it_or_writes_it(tmp_path):

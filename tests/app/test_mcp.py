@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from mcp import Client  # noqa: E402
 from mcp.client.stdio import StdioServerParameters  # noqa: E402
 
 from deccs.app.mcp.server import server_for  # noqa: E402
-from deccs.app.mcp.workers import Workers, WorkError  # noqa: E402
+from deccs.app.mcp.workers import WorkError, Workers  # noqa: E402
 
 SOURCE = Path(workers_module.__file__).parents[3]
 QUICK = {
@@ -68,7 +69,13 @@ def test_a_client_fits_predicts_describes_and_compares(folder):
         )
         async with Client(server) as client:
             answers = {"tools": [tool.name for tool in (await client.list_tools()).tools]}
-            fit = {"file": "data.csv", "out": "run", "clusters": "3", "id": "key", "settings": QUICK}
+            fit = {
+                "file": "data.csv",
+                "out": "run",
+                "clusters": "3",
+                "id": "key",
+                "settings": QUICK,
+            }
             calls = {
                 "fit": fit,
                 "predict": {"run": "run", "file": "data.csv"},
@@ -102,7 +109,7 @@ def test_a_client_fits_predicts_describes_and_compares(folder):
     assert answers["column"].is_error and "no column 'age'" in answers["column"].content[0].text
     numbers = [done for done, _ in words]
     assert any("pretraining" in message for _, message in words)
-    assert all(later > earlier or later == 1 for earlier, later in zip(numbers, numbers[1:], strict=False))
+    assert all(later > earlier or later == 1 for earlier, later in pairwise(numbers))
     assert "name: deccs" in answers["skill"].contents[0].text
 
 
@@ -220,8 +227,12 @@ def test_the_server_answers_while_a_fit_runs_and_a_canceled_fit_is_killed(folder
         workers = stand_ins(folder)
         async with Client(server_for(Root(folder), workers)) as client:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(lambda: client.call_tool("fit", {"file": "hang.csv"}, None, progress))
-                while sum(message.isdecimal() for message in told) < 3:  # it says so again and again
+                tasks.start_soon(
+                    lambda: client.call_tool("fit", {"file": "hang.csv"}, None, progress)
+                )
+                while (
+                    sum(message.isdecimal() for message in told) < 3
+                ):  # it says so again and again
                     await anyio.sleep(0.01)
                 other = await client.call_tool("describe", {"run": "."})
                 assert other.structured_content["run"] == "."

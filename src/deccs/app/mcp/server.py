@@ -14,17 +14,17 @@ from typing import Annotated, Any
 from deccs._version import __version__
 from deccs.agents.files import read
 from deccs.app.mcp.places import PlaceError, Root
-from deccs.app.mcp.workers import Workers, WorkError
+from deccs.app.mcp.workers import WorkError, Workers
 from deccs.app.request import McpRequest, RequestError
 
 NOTHING = "none"
 INSTRUCTIONS = """\
-Cluster tables and images below one folder. All paths are as seen from that folder. Start with `fit` (clusters="auto" finds
-their number); then `describe` says what makes each cluster different, `predict` labels other files, `compare` tells how
-much two runs agree, `how_many` looks at the number of clusters alone. A fit takes seconds for thousands of rows and minutes
-for tens of thousands; one that was canceled goes on when it is called again with the same arguments. Cluster numbers mean
-nothing by themselves: report names, sizes and confidence, and repeat a `warning` in the answer. The resource
-deccs://skill is a guide."""
+Cluster tables and images below one folder. All paths are as seen from that folder. Start with `fit` (clusters="auto"
+finds their number); then `describe` says what makes each cluster different, `predict` labels other files, `compare`
+tells how much two runs agree, `how_many` looks at the number of clusters alone. A fit takes seconds for hundreds of
+rows and minutes for tens of thousands; one that was canceled goes on when it is called again with the same arguments.
+Numbers of clusters mean nothing by themselves: report names, sizes and confidence, and repeat a `warning` in the
+answer. The resource deccs://skill is a guide."""
 
 
 def mcp(request: McpRequest, output: Any) -> None:
@@ -198,9 +198,7 @@ def server_for(root: Root, workers: Workers | None = None) -> Any:
 
     @server.tool(title="What the clusters are", annotations=reads)
     async def describe(run: Run, context: Context) -> dict[str, Any]:
-        """The clusters of a run: names, sizes, confidence, stability, and in `text` the rules and columns that make each
-        one different.
-        """
+        """The clusters of a run: names, sizes, confidence, stability, and in `text` rules and differences."""
         return await ask("describe", context, {"run": placed(root.existing, run)})
 
     @server.tool(title="How much runs agree", annotations=reads)
@@ -218,9 +216,7 @@ def server_for(root: Root, workers: Workers | None = None) -> Any:
         context: Context,
         clusters: Clusters = "auto",
         columns: Columns = None,
-        exclude: Annotated[
-            list[str] | None, Field(description="Columns that take no part")
-        ] = None,
+        exclude: Annotated[list[str] | None, Field(description="Columns that take no part")] = None,
         id: Id = None,
         seed: int = 0,
     ) -> dict[str, Any]:

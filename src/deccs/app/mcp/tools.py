@@ -199,7 +199,9 @@ def run_facts(out: Path) -> dict[str, Any]:
         "warning": summary.get("warning"),
         "files": [name for name in run_folder.RESULTS if (out / name).exists()],
     }
-    known: dict[str, Any] = finite({key: value for key, value in facts.items() if value is not None})
+    known: dict[str, Any] = finite(
+        {key: value for key, value in facts.items() if value is not None}
+    )
     return known
 
 

@@ -29,7 +29,8 @@ class Worker:
     """A process that answers one question at a time; see :mod:`deccs.app.mcp.worker`."""
 
     def __init__(self, process: Process) -> None:
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         self.process, self.questions = process, process.stdin
         self.answers = BufferedByteReceiveStream(process.stdout)
 
