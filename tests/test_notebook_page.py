@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from tools.notebook import cells_of, known_outputs, notebook_of
 
 FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
@@ -25,7 +24,10 @@ def test_the_notebook_is_that_of_the_script_and_was_executed():
 
 def test_cells_that_print_draw_and_end_in_a_value(tmp_path, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")
-    script = "# %% [markdown]\n# # Title\n\n# %%\nx = 2\nprint(x)\nx + 1\n\n# %%\nimport matplotlib.pyplot as plt\nplt.plot([x])\n"
+    script = (
+        "# %% [markdown]\n# # Title\n\n# %%\nx = 2\nprint(x)\nx + 1\n\n"
+        "# %%\nimport matplotlib.pyplot as plt\nplt.plot([x])\n"
+    )
     cells = cells_of(script)
     assert [kind for kind, _ in cells] == ["markdown", "code", "code"]
     made = notebook_of(cells, [])

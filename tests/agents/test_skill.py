@@ -182,9 +182,11 @@ def test_the_python_runs(tmp_path, monkeypatch):
     for rule, value in FEW.items():
         monkeypatch.setattr(rule, lambda *sizes, value=value: value)
     monkeypatch.setattr("deccs.rounds.algorithm.FULL", 0.0)  # the rounds end after two
-    rng, group = np.random.default_rng(0), np.repeat([0, 1, 2], 30)
+    monkeypatch.setattr("deccs.estimator.uses_views", lambda *sizes: False)
+    monkeypatch.setattr("deccs.estimator.default_budget", lambda *sizes: {})
+    rng, group = np.random.default_rng(0), np.repeat([0, 1, 2], 15)
     columns = {
-        "customer_id": np.arange(90) + 1000,
+        "customer_id": np.arange(45) + 1000,
         "income": np.round(np.exp(rng.normal(10 + group, 0.2))),
         "orders": rng.poisson(np.array([2, 12, 30])[group]),
         "city": np.array(["Berlin", "Ulm", "Kiel"])[group],
@@ -195,7 +197,7 @@ def test_the_python_runs(tmp_path, monkeypatch):
         for block in blocks("python"):
             if not block.startswith("# needs"):
                 exec(block, names)
-    assert names["model"].labels_.shape == names["labels"].shape == (90,)
+    assert names["model"].labels_.shape == names["labels"].shape == (45,)
     assert Path("report.html").is_file()
 
 

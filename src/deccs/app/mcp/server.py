@@ -221,8 +221,14 @@ def server_for(root: Root, workers: Workers | None = None) -> Any:
         seed: int = 0,
     ) -> dict[str, Any]:
         """How many clusters the rows of a file have, with reasons and runners-up; nothing is fitted or written."""
-        options = {"file": placed(root.existing, file), "clusters": clusters, "columns": columns}
-        options |= {"exclude": exclude, "id": id, "seed": seed}
+        options = {
+            "file": placed(root.existing, file),
+            "clusters": clusters,
+            "columns": columns,
+            "exclude": exclude,
+            "id": id,
+            "seed": seed,
+        }
         return await ask("how_many", context, options)
 
     @server.resource("deccs://skill", title="How to use deccs", mime_type="text/markdown")

@@ -12,7 +12,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import sys
 import traceback
 from collections.abc import Iterable
 from typing import Any, TextIO
@@ -47,4 +46,4 @@ def work(asked: Iterable[str], answers: TextIO) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
