@@ -151,6 +151,13 @@ def test_paths_that_lead_elsewhere_are_refused(folder, path):
             check(path)
 
 
+@pytest.mark.parametrize("path", ["circle", "a" * 300, "\ud800", "missing.csv"])
+def test_paths_that_lead_nowhere_are_told(folder, path):
+    (folder / "circle").symlink_to(folder / "circle")
+    with pytest.raises(PlaceError):
+        Root(folder).existing(path)
+
+
 def test_a_link_inside_a_folder_may_not_lead_elsewhere_either(folder):
     root = Root(folder)
     (folder / "run" / "model").mkdir(parents=True)

@@ -19,7 +19,7 @@ class Root:
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
             raise PlaceError(f"--root {folder} is not a folder. Give one that exists.")
-        self.folder = folder.resolve()
+        self.folder = real(folder)
 
     def inside(self, text: str) -> Path:
         """A path as seen from the root, if it is below it when all links are followed."""
@@ -32,7 +32,10 @@ class Root:
                 f"{text[:200]!r} is an address or a pattern, and tools take files and folders. Give a path "
                 "below the root."
             )
-        place = (self.folder / text).resolve()
+        try:
+            place = real(self.folder / text)
+        except (OSError, ValueError) as error:  # such as letters that no name has
+            raise PlaceError(f"{text[:200]!r} is no path here: {error}.") from error
         if not place.is_relative_to(self.folder):
             raise PlaceError(
                 f"{text[:200]!r} is not below the root of this server. Give a path as seen from the root."
@@ -42,13 +45,14 @@ class Root:
     def existing(self, text: str) -> str:
         """The same for what must be there; nothing in a folder may lead outside either."""
         place = self.inside(text)
-        if not (self.folder / place).exists():
+        if not os.path.exists(
+            self.folder / place
+        ):  # Path.exists raises an error for very long names
             raise PlaceError(f"There is no {text[:200]!r} below the root of this server.")
         for link in links_in(self.folder / place):
-            if not link.resolve().is_relative_to(self.folder):
-                raise PlaceError(
-                    f"{link.relative_to(self.folder)} is a link that leads out of the root. Remove it."
-                )
+            if not real(link).is_relative_to(self.folder):
+                where = link.relative_to(self.folder).as_posix()
+                raise PlaceError(f"{where} is a link that leads out of the root. Remove it.")
         return place.as_posix()
 
     def new(self, text: str) -> str:
@@ -56,7 +60,12 @@ class Root:
         place = self.inside(text)
         if place == Path("."):
             raise PlaceError("Results need a file or a folder of their own below the root.")
-        return self.existing(text) if (self.folder / place).exists() else place.as_posix()
+        return self.existing(text) if os.path.exists(self.folder / place) else place.as_posix()
+
+
+def real(path: Path) -> Path:
+    """Where a path leads when all links are followed; a circle of links leads to itself."""
+    return Path(os.path.realpath(path))
 
 
 def links_in(folder: Path) -> Iterator[Path]:
