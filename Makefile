@@ -44,10 +44,10 @@ format: $(STAMP)
 docs: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 src tests/test_layout.py tests/paper/test_readme.py
 
-# The notebook beside docs/scanpy.md, with its outputs; some ten minutes. It needs scanpy, igraph and leidenalg, which
+# The notebook beside docs/scanpy.md, with its outputs; a minute. It needs scanpy, igraph and leidenalg, which
 # `make` does not install: .venv/bin/pip install -c constraints.txt ".[scanpy]" igraph leidenalg
 notebook: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m tools.notebook --fresh docs/notebooks/scanpy.py
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m tools.notebook --fresh docs/notebooks/scanpy.py
 
 dist: $(STAMP)
 	rm -rf dist build
