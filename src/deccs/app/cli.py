@@ -22,6 +22,9 @@ from deccs.app.output import (
 from deccs.app.plugins import add_plugin_commands
 from deccs.app.request import Argument, Entry, Request
 
+# Of commands that need little; the others are in ``commands``.
+HOMES = {"predict": "predicting", "mcp": "mcp.server", "skill": "skill"}
+
 
 class Commands(TyperGroup):
     """The commands of deccs; those of other packages are loaded when one of them may be meant."""
@@ -75,7 +78,8 @@ def command_for(name: str, request: type[Request]) -> Callable[..., None]:
         )
         with errors_as_messages(output):
             asked = request.read(given)
-            getattr(importlib.import_module(request.HOME), name)(asked, output)
+            home = importlib.import_module(f"deccs.app.{HOMES.get(name, 'commands')}")
+            getattr(home, name)(asked, output)
 
     parameters = [parameter_for(entry) for entry in request.entries().values()]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -17,18 +16,16 @@ import typer
 from rich.console import Group as Lines
 from rich.table import Table as Grid
 
-from deccs.answer import Answer
 from deccs.app import run_folder
-from deccs.app.comparison import compare_runs
+from deccs.app.comparison import compare_runs, draw_flow
 from deccs.app.editing import edited_run
-from deccs.app.labels_file import LabelsFormat, LabelsWriter
+from deccs.app.labels_file import LabelsFormat
 from deccs.app.methods import estimator_for, methods
 from deccs.app.output import (
     BAD_INPUT,
     INTERRUPTED,
     UNEXPECTED,
     Output,
-    give_up,
     in_words,
     printable,
     prints_to_stderr,
@@ -44,7 +41,6 @@ from deccs.app.request import (
     FitRequest,
     InfoRequest,
     PlanRequest,
-    PredictRequest,
     RenameRequest,
     ReportRequest,
     RequestError,
@@ -72,10 +68,10 @@ from deccs.json_values import finite
 from deccs.members import default
 from deccs.network.device import pick_device
 from deccs.storage import CheckpointError, FolderCheckpoint, InUseError
-from deccs.storage.atomic import replacing
 from deccs.storage.locks import NAME as LOCK
 
 MOST_KINDS_SHOWN = 60  # columns
+MOST_MOVES_SHOWN = 20  # between two runs
 EXTRAS = (
     "fastexcel",
     "connectorx",
@@ -159,6 +155,8 @@ def help_fit(request: FitRequest, output: Output, group: Group) -> None:
 
 
 def table_to_fit(request: FitRequest, group: Group) -> Table:
+    if request.like is not None:
+        return table_like(request)
     return read_table(
         request.file,
         columns=request.columns,
@@ -170,6 +168,27 @@ def table_to_fit(request: FitRequest, group: Group) -> Table:
         header=request.header,
         query=request.query,
         group=group,
+    )
+
+
+def table_like(request: FitRequest) -> Table:
+    """The data of a fit that is like an earlier one: columns are read as its model wants them."""
+    assert request.like is not None
+    for name in ("columns", "exclude", "kind"):
+        if getattr(request, name):
+            raise RequestError(
+                f"--{name} has no effect with --like: the columns are those of {request.like}. Leave it out."
+            )
+    model, preprocessing = load_model(Path(request.like))
+    if request.id is not None:
+        preprocessing = {**preprocessing, "id_column": request.id}
+    return read_like(
+        request.file,
+        preprocessing,
+        getattr(model, "coding_", None),
+        encoding=None if request.encoding == "utf-8" else request.encoding,
+        header=request.header,
+        query=request.query,
     )
 
 
@@ -343,50 +362,6 @@ def title_of(file: str) -> str:
     return f"Clusters of {without_password(file).rpartition('/')[2]}"
 
 
-def predict(request: PredictRequest, output: Output) -> None:
-    out = request.out
-    if out is not None and out.exists() and not request.overwrite:
-        raise RunError(f"{out} exists. Give another file with --out, or add --overwrite.")
-    model, preprocessing = load_model(request.run)
-    labels_format = LabelsFormat.for_file(out, request)
-    table = read_like(
-        request.file,
-        preprocessing,
-        getattr(model, "coding_", None),
-        missing=request.missing,
-        encoding=request.encoding,
-        header=request.header,
-        query=request.query,
-    )
-    for note in table.notes:
-        output.note(note)
-    names = getattr(model, "cluster_names_", None)
-    with warnings_as_notes(output):
-        answers: Iterable[Answer] = model.answers(table.rows) if table.kept.any() else ()
-        if out is None:
-            print_labels(labels_format.opened(sys.stdout, table, names), answers, output)
-            return
-        with replacing(out) as file:
-            write_labels(labels_format.opened(file, table, names), answers)
-    output.note(f"Wrote {table.kept.sum():,} labels to {out}.")
-
-
-def print_labels(file: LabelsWriter, answers: Iterable[Answer], output: Output) -> None:
-    try:
-        write_labels(file, answers)
-        sys.stdout.flush()
-    except OSError as error:
-        give_up(sys.stdout)
-        message = f"Not all labels could be written to stdout: {error}. Give a file with --out."
-        raise output.failure(message, UNEXPECTED) from error
-
-
-def write_labels(file: LabelsWriter, answers: Iterable[Answer]) -> None:
-    for answer in answers:
-        file.write(answer)
-    file.finish()
-
-
 def report(request: ReportRequest, output: Output) -> None:
     model, preprocessing = load_model(request.run)
     table = training_table(request.run, request.data, preprocessing, model, request.query)
@@ -454,12 +429,23 @@ def compare(request: CompareRequest, output: Output) -> None:
         [*pair["runs"], f"{pair['rows_in_common']:,}", f"{pair['nmi']:.3f}", f"{pair['ari']:.3f}"]
         for pair in comparison["pairs"]
     ]
-    text = Lines(
+    moves = [
+        [pair["runs"][1], move["from"], move["to"], f"{move['rows']:,}", f"{move['share']:.1%}"]
+        for pair in comparison["pairs"]
+        for move in pair.get("moves", ())[:MOST_MOVES_SHOWN]
+    ]
+    parts: list[Any] = [
         grid(["run", ">rows", ">agreement", "cluster sizes"], runs),
         "",
         grid(["run", "and run", ">rows in common", ">NMI", ">ARI"], pairs),
-    )
+    ]
+    if moves:
+        parts += ["", grid(["in run", "from cluster", "to cluster", ">rows", ">of it"], moves)]
+    text = Lines(*parts)
     output.result(comparison, text)
+    if request.picture is not None:
+        draw_flow(request.folders, request.picture)
+        output.note(f"Wrote {request.picture}.")
 
 
 def plan(request: PlanRequest, output: Output) -> None:

@@ -77,17 +77,13 @@ class Request:
     """The base of all requests: ``class FitRequest(Request, command="fit")`` adds a command.
 
     The docstring of the class is the help of the command, and the function of that name in
-    :mod:`deccs.app.commands`, or in the module that ``home`` names, carries it out.
+    :mod:`deccs.app.commands`, or where ``cli.HOMES`` says, carries it out.
     """
 
     COMMANDS: ClassVar[dict[str, type[Request]]] = {}
-    HOME: ClassVar[str] = "deccs.app.commands"
 
-    def __init_subclass__(
-        cls, command: str | None = None, home: str | None = None, **options: Any
-    ) -> None:
+    def __init_subclass__(cls, command: str | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.HOME = home or cls.HOME
         if command:
             Request.COMMANDS[command] = cls
 
@@ -343,6 +339,15 @@ class FitRequest(Request, command="fit"):
             in_config=False,
         ),
     ] = None
+    like: Annotated[
+        str | None,
+        Option(
+            "An earlier run: its columns and scale are used, and clusters that are still there keep their numbers "
+            "and names.",
+            metavar="DIR",
+            sets="like",
+        ),
+    ] = None
     members: Annotated[
         tuple[str, ...] | None,
         Option(
@@ -537,11 +542,19 @@ class EditRequest(Request, command="edit"):
 
 @dataclass(frozen=True)
 class CompareRequest(Request, command="compare"):
-    """Compare the labels of two or more runs row by row (NMI and ARI). Rows are matched by id."""
+    """Compare the labels of two or more runs row by row: NMI, ARI, and who moved where. Rows are matched by id."""
 
     folders: Annotated[
         tuple[Path, ...], Argument("Folders that `deccs fit` has written.", "DIR DIR ...")
     ]
+    picture: Annotated[
+        Path | None,
+        Option(
+            "A picture of who moved where, from run to run; .svg, .png or .pdf.",
+            metavar="FILE",
+            in_config=False,
+        ),
+    ] = None
     as_json: Annotated[bool, AS_JSON] = False
 
 
@@ -568,7 +581,7 @@ class PlanRequest(Request, command="plan"):
 
 
 @dataclass(frozen=True)
-class McpRequest(Request, command="mcp", home="deccs.app.mcp.server"):
+class McpRequest(Request, command="mcp"):
     """Serve fit, predict, describe, compare and how_many to an agent, over the Model Context Protocol on stdio.
 
     The agent names files below one folder, and no others. Fits run in processes of their own.
@@ -581,7 +594,7 @@ class McpRequest(Request, command="mcp", home="deccs.app.mcp.server"):
 
 
 @dataclass(frozen=True)
-class SkillRequest(Request, command="skill", home="deccs.app.skill"):
+class SkillRequest(Request, command="skill"):
     """Print a guide to deccs for coding agents (SKILL.md), or write it where an agent looks for skills."""
 
     out: Annotated[

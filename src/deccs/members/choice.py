@@ -11,30 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 import scipy.sparse as sp
 
 from deccs.labels import NOISE
 from deccs.members.agreement import nmi_of_counts
+from deccs.members.candidate import Candidate
 from deccs.members.neighbors import cuts_by_cluster
 from deccs.members.spanning_tree import SpanningTree, gap_of
-from deccs.storage import stored, wholes
 
 AGREEMENT_WEIGHT = 0.3  # from 0.1 to 0.5 the pool's mean NMI is the same within .004
 CONTINUITY_WEIGHT = 0.3  # of the NMI with an earlier model's clusters
 NEVER = -10.0  # the evidence for what cannot be the result
-
-
-@stored
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A partition that could be the result."""
-
-    name: str
-    labels: Annotated[np.ndarray, wholes("n_sample")]  # of the sample that all candidates share
-    evidence: float  # the highest one is taken
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from deccs.edits.steps import Renumber
 from deccs.labels import NOISE
@@ -70,6 +69,8 @@ def match_clusters(
     >>> match_clusters(labels, earlier, 3, 2).numbers
     array([1, 0, 2])
     """
+    from scipy.optimize import linear_sum_assignment  # models answer without it
+
     shared = counts_of(labels, earlier, n_learned, n_before)
     own, others = linear_sum_assignment(-shared)
     sizes = np.bincount(labels[labels != NOISE], minlength=n_learned)

@@ -31,7 +31,9 @@ def year(name: str, X: np.ndarray, y: np.ndarray, seed: int, way: str) -> Iterat
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             is_like = way == LIKE and model is not None
-            model = DECCS(n_classes, random_state=seed, like=model if is_like else None).fit(month.X)
+            model = DECCS(n_classes, random_state=seed, like=model if is_like else None).fit(
+                month.X
+            )
         labels = model.labels_
         if before is None:
             n_given = int(labels.max()) + 1

@@ -139,6 +139,10 @@ def server_for(root: Root, workers: Workers | None = None) -> Any:
         ] = "auto",
         rounds: Annotated[int | None, Field(description="Most rounds after round 0")] = None,
         seed: Annotated[int, Field(description="The same seed gives the same result")] = 0,
+        like: Annotated[
+            str | None,
+            Field(description="Folder of an earlier run, whose numbers and names clusters keep"),
+        ] = None,
         settings: Annotated[
             dict[str, Any] | None,
             Field(description="Other parameters of the method: {'rounds.lambda_cons': 2}"),
@@ -165,6 +169,7 @@ def server_for(root: Root, workers: Workers | None = None) -> Any:
             "missing": missing,
             "rounds": rounds,
             "seed": seed,
+            "like": placed(root.existing, like) if like else None,
             "overwrite": overwrite,
             "kind": [f"{name}={what}" for name, what in (kind or {}).items()],
             "settings": [f"{name}={in_toml(value)}" for name, value in (settings or {}).items()],

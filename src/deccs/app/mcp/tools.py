@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import typer
 
-from deccs.app import commands, run_folder
+from deccs.app import commands, predicting, run_folder
 from deccs.app.comparison import compare_runs
 from deccs.app.output import Output, errors_as_messages
 from deccs.app.request import FitRequest, PredictRequest, Request
@@ -111,7 +111,7 @@ def predict(options: dict[str, Any], teller: Teller) -> dict[str, Any]:
         request = asked(PredictRequest, options)
         if request.out is None or request.out.suffix not in (".csv", ".parquet"):
             raise RunError(f"out must end with .csv or .parquet, got {options.get('out')!r}.")
-        commands.predict(request, output)
+        predicting.predict(request, output)
         facts = labels_facts(request.out)
     return {"out": request.out.as_posix(), **facts, "notes": output.notes[:MOST_NOTES]}
 
