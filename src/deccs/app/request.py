@@ -373,6 +373,29 @@ class FitRequest(Request, command="fit"):
     id: Annotated[
         str | None, Option("Column that names the rows.", metavar="COLUMN", default="row numbers")
     ] = None
+    partial: Annotated[
+        str | None,
+        Option(
+            "Column with a few labels, empty or -1 where they are not known. It is left out of the clustering; "
+            "clusters follow the labels. For the method deccs.",
+            metavar="COLUMN",
+        ),
+    ] = None
+    must_link: Annotated[
+        str | None,
+        Option(
+            "CSV file with two columns: ids (or row numbers from 0) of rows that belong into one cluster. For the "
+            "method deccs.",
+            metavar="FILE",
+        ),
+    ] = None
+    cannot_link: Annotated[
+        str | None,
+        Option(
+            "The same of rows that belong into different clusters.",
+            metavar="FILE",
+        ),
+    ] = None
     scale: Annotated[
         str | None,
         Option(
