@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 export DECCS_DATA ?= $(abspath $(wildcard ../shared/data))
 
-.PHONY: run test test-slow fuzz fuzz-runs soak lint format docs dist bench bench-consensus bench-reading bench-scale bench-start clean
+.PHONY: run test test-slow fuzz fuzz-runs soak lint format docs notebook dist bench bench-consensus bench-reading bench-scale bench-start clean
 
 run: $(STAMP)
 	DECCS_DATA= $(BIN)/deccs demo --out out
@@ -43,6 +43,11 @@ format: $(STAMP)
 # The documentation: its examples run, its links lead somewhere, its tables are those of the code and the records.
 docs: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 src tests/test_layout.py tests/paper/test_readme.py
+
+# The notebook beside docs/scanpy.md, with its outputs; a minute. It needs scanpy, igraph and leidenalg, which
+# `make` does not install: .venv/bin/pip install -c constraints.txt ".[scanpy]" igraph leidenalg
+notebook: $(STAMP)
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m tools.notebook --fresh docs/notebooks/scanpy.py
 
 dist: $(STAMP)
 	rm -rf dist build

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from deccs._version import __version__
 
 if TYPE_CHECKING:
-    from deccs import consensus, datasets, deep, plots, report, scores
+    from deccs import consensus, datasets, deep, plots, report, scanpy, scores
     from deccs.answer import Answer
     from deccs.consensus import (
         AutoencoderConsensus,
@@ -62,7 +62,7 @@ HOMES = {
         "consensus",
     ),
 }
-MODULES = ("consensus", "datasets", "deep", "plots", "report", "scores")
+MODULES = ("consensus", "datasets", "deep", "plots", "report", "scanpy", "scores")
 
 
 def __getattr__(name: str) -> object:
@@ -111,5 +111,6 @@ __all__ = [
     "load",
     "plots",
     "report",
+    "scanpy",
     "scores",
 ]

@@ -290,7 +290,7 @@ def train(
     with ExitStack() as stack:
         stack.enter_context(warnings_as_notes(output))
         stack.enter_context(prints_to_stderr())
-        callbacks: list[Any] = [writer, log]
+        callbacks: list[Any] = [writer, log, *output.listeners]
         if not output.quiet:
             callbacks.append(stack.enter_context(Display(output.stderr)))
         model.set_params(callbacks=callbacks)

@@ -77,7 +77,7 @@ class Request:
     """The base of all requests: ``class FitRequest(Request, command="fit")`` adds a command.
 
     The docstring of the class is the help of the command, and the function of that name in
-    :mod:`deccs.app.commands` carries it out.
+    :mod:`deccs.app.commands`, or where ``cli.HOMES`` says, carries it out.
     """
 
     COMMANDS: ClassVar[dict[str, type[Request]]] = {}
@@ -601,6 +601,36 @@ class PlanRequest(Request, command="plan"):
     ] = 1.0
     bytes_per_value: Annotated[float, Option("Of a value in the file.", default="4")] = 4.0
     as_json: Annotated[bool, AS_JSON] = False
+
+
+@dataclass(frozen=True)
+class McpRequest(Request, command="mcp"):
+    """Serve fit, predict, describe, compare and how_many to an agent, over the Model Context Protocol on stdio.
+
+    The agent names files below one folder, and no others. Fits run in processes of their own.
+    """
+
+    root: Annotated[
+        Path,
+        Option("Folder below which all files are.", metavar="DIR", default="the current folder"),
+    ] = Path()
+
+
+@dataclass(frozen=True)
+class SkillRequest(Request, command="skill"):
+    """Print a guide to deccs for coding agents (SKILL.md), or write it where an agent looks for skills."""
+
+    out: Annotated[
+        Path | None,
+        Option(
+            "Folder for SKILL.md, such as .claude/skills/deccs.",
+            OUT,
+            metavar="DIR",
+            default="stdout",
+        ),
+    ] = None
+    overwrite: Annotated[bool, OVERWRITE] = False
+    quiet: Annotated[bool, QUIET] = False
 
 
 @dataclass(frozen=True)
