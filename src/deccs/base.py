@@ -194,7 +194,7 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
 
         group = current_group()
         check_parameters(self)  # first: it says what kinds are, by which X is read
-        source = as_source(self, X, reset=True, group=group)
+        source = self._source_to_fit(X, group)
         for name in (
             "count_",
             "n_clusters_",
@@ -223,7 +223,7 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
             if fit.is_of_sample:
                 self.labels_ = self._labeled_in_parts(fit)
             if group.is_first:
-                warn_of_empty_clusters(self.labels_, self.n_clusters_)
+                warn_of_empty_clusters(self.labels_, len(self.clusters_))
             fit.listeners.tell("on_fit_end", self)
             # Whoever opens a checkpoint removes it: one that was given as an object stays.
             if group.is_first and fit.checkpoint is not getattr(self, "checkpoint", None):
@@ -580,6 +580,14 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
             lambda: self._learned_label_blocks(source), lambda: self._answers(source)
         )
 
+    def _source_to_fit(self, X: Any, group: Group) -> RowSource:
+        """The rows of a fit."""
+        return as_source(self, X, reset=True, group=group)
+
+    def _scaler_for(self, rows: RowSource) -> Scaler:
+        """What is learned about the columns' scale."""
+        return fit_scaler(rows, self.scale)
+
     def _checked(self, X: Any) -> RowSource:
         check_fitted(self)
         return as_source(self, X, reset=False)
@@ -601,7 +609,7 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
             root, scaler = group.once(
                 lambda: (
                     self._claimed(checkpoint, rows, seed, by_chance, group.size),
-                    fit_scaler(rows, self.scale),
+                    self._scaler_for(rows),
                 )
             )
             self.scaler_ = scaler

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from os import PathLike
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -35,6 +37,7 @@ from deccs.inference.seen import Seen
 from deccs.inference.threads import ahead, in_threads
 from deccs.labels import NOISE
 from deccs.members.candidate import Candidate
+from deccs.refit.matching import Matching
 from deccs.rounds.records import Round
 from deccs.settings import Rounds
 from deccs.storage import Maybe, wholes
@@ -42,6 +45,18 @@ from deccs.storage import Maybe, wholes
 Encode = Callable[[np.ndarray], np.ndarray]  # (n, n_inputs) -> (n, n_latent)
 MANY_ROWS = 2_048  # from which on it pays to look how exact single precision is
 CLASSIFIERS = Rule("Classifiers", lambda value: hasattr(value, "heads"))
+
+
+def is_deccs(value: Any) -> bool:
+    """Whether this is the estimator itself, which nobody can have before its module is loaded."""
+    home = sys.modules.get("deccs.estimator")
+    return home is not None and isinstance(value, home.DECCS)
+
+
+LIKE = NONE | Rule(
+    "a fitted DECCS, or the path of one",
+    lambda value: isinstance(value, str | PathLike) or is_deccs(value),
+)
 
 
 class LearnedConsensus:
@@ -75,6 +90,8 @@ class ConsensusModel(LearnedConsensus, SoftClusterer, AutoencoderEmbedder):
         "seen_": Maybe(Seen | None),
         "trust_": Maybe(Trust | None),
         "pretraining_search_": Any,
+        "matching_": Maybe(Matching),
+        "_n_refit": Maybe(Annotated[int, whole(at_least=1)]),
         "_cluster_names": list[Annotated[np.ndarray, wholes("n_places")]],
         "_cluster_map": wholes("n_members", "n_places", below="n_clusters"),
     }
@@ -87,8 +104,9 @@ class ConsensusModel(LearnedConsensus, SoftClusterer, AutoencoderEmbedder):
     rounds: Annotated[Rounds | None, settings(Rounds)] = None
     n_jobs: Annotated[int | None, N_JOBS] = None
     member_timeout: Annotated[float | None, TIMEOUT] = None
+    like: Annotated[Any, LIKE] = None
 
-    ADDED: ClassVar[Mapping[str, Any]] = {**AutoencoderEmbedder.ADDED, "views": None}
+    ADDED: ClassVar[Mapping[str, Any]] = {**AutoencoderEmbedder.ADDED, "views": None, "like": None}
     RENAMED: ClassVar[dict[str, str]] = {
         **AutoencoderEmbedder.RENAMED,
         **{
@@ -103,6 +121,20 @@ class ConsensusModel(LearnedConsensus, SoftClusterer, AutoencoderEmbedder):
         },
         "pretraining_grid": "pretraining__grid",
     }
+
+    @property
+    def n_wanted(self) -> Any:
+        known = getattr(self, "_n_refit", None)  # of a fit that was like an earlier one
+        if known is None and self.like is not None:
+            return 1  # the least number there may be, before the fit
+        return super().n_wanted if known is None else known
+
+    def _bounds(self) -> tuple[int, int | None] | None:
+        return None if self._is_like else super()._bounds()
+
+    @property
+    def _is_like(self) -> bool:
+        return self.like is not None or hasattr(self, "_n_refit")
 
     def members_predict(self, X: Any) -> np.ndarray:
         """Each member's labels, numbered alike: (n_members, n_points), ordered as ``member_names_``."""

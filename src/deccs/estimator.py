@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ from deccs.data.sampling import draw_rows
 from deccs.data.source import RowSource
 from deccs.estimators import SoftEstimator, Transformer
 from deccs.events import Progress
+from deccs.group.group import Group
 from deccs.inference.seen import Seen
 from deccs.labels import NOISE, align_labels, canonical, majority_map
 from deccs.members.asking import Jobs
@@ -36,7 +38,10 @@ from deccs.members.checks import Ensemble, asked_clusters, ensemble_for, most_as
 from deccs.members.choice import NEVER, Judge, best_of
 from deccs.members.running import cluster_views
 from deccs.members.views import MANIFOLD, MOST_VIEWED, RAW, fit_components, views_of
+from deccs.network.autoencoder import Autoencoder
 from deccs.notebook import summary_html
+from deccs.refit.earlier import EARLIER, Earlier, earlier_model, look_back, source_like
+from deccs.refit.matching import matching_of
 from deccs.rounds.classifiers import (
     Classifiers,
     classify,
@@ -47,10 +52,13 @@ from deccs.rounds.classifiers import (
 from deccs.rounds.look import Look
 from deccs.rounds.records import Consensus, Round
 from deccs.rounds.restarts import best_of_starts
-from deccs.rules import default_budget, uses_views
+from deccs.rules import default_budget, default_pretraining_steps, uses_views
 from deccs.seeds import generator_for, seed_for
-from deccs.settings import without_steps
+from deccs.settings import Pretraining, without_steps
+from deccs.storage.checkpoints import as_fact
 from deccs.training.start import starting_autoencoder
+
+WARM_SHARE = 0.25  # of the steps of pretraining, for a network that an earlier fit has trained
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -105,6 +113,10 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
         With a fixed seed, results are bit-for-bit reproducible.
     verbose : bool, default=False
         Show progress in the terminal.
+    like : fitted DECCS, path of one, or None
+        Fit new data with the clusters of an earlier model: its columns, scale and network are taken
+        over, clusters that are still there keep their numbers and names, others are gone or new
+        (``matching_``). The number of clusters follows from both; ``n_clusters`` is not used then.
     checkpoint : path of a folder or None
         A fit that was stopped or killed resumes from here: the same data, settings and seed give
         the same bits as without a break. The folder is removed when the fit is done.
@@ -137,6 +149,7 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
     cluster_stability_ : list of ClusterStability, whether each cluster is found again when rows are
         left out; computed when it is first asked for
     n_iter_ : rounds run, round 0 included
+    matching_ : Matching, what has become of the clusters of the model it was fitted ``like``
 
     Examples
     --------
@@ -147,6 +160,48 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
     >>> model.labels_.shape, model.transform(X).shape, bool((model.predict(X) == model.labels_).all())
     ((120,), (120, 2), True)
     """
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Learn the clustering of X. ``y`` is ignored."""
+        for name in ("_n_refit", "matching_", "_earlier", "_earlier_model"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        try:
+            super().fit(X, y)
+        finally:
+            for name in ("_earlier", "_earlier_model"):
+                self.__dict__.pop(name, None)
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """A copy without what was learned; the earlier model stays as it is, with what it has learned."""
+        parameters = self.get_params(deep=False)
+        like = parameters.pop("like")
+        copies = {name: clone(value, safe=False) for name, value in parameters.items()}
+        return type(self)(**copies, like=like)
+
+    def _source_to_fit(self, X: Any, group: Group) -> RowSource:
+        if self.like is None:
+            return super()._source_to_fit(X, group)
+        self._earlier_model: DECCS = earlier_model(self.like)
+        return source_like(self, self._earlier_model, X, group)
+
+    def _scaler_for(self, rows: RowSource) -> Any:
+        return super()._scaler_for(rows) if self.like is None else self._earlier_model.scaler_
+
+    def _facts(self) -> dict[str, str]:
+        facts = super()._facts()
+        if self.like is not None:
+            facts["like"] = as_fact([self._earlier_model.labels_, self._earlier_model.autoencoder_])
+        return facts
+
+    def _count_clusters(self, fit: Fit) -> None:
+        """Find the number of clusters if it is not given, or from the clusters of the earlier model."""
+        if self.like is None:
+            super()._count_clusters(fit)
+            return
+        self._earlier: Earlier = look_back(self._earlier_model, fit.source, fit.root)
+        self._n_refit = self._earlier.n_clusters
+        self._check(fit.source.shape[0])
 
     def plot_rounds(self, ax: Any = None) -> Any:
         """Agreement and losses over the rounds, as matplotlib axes."""
@@ -181,11 +236,18 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
         rows = self._rows_to_train_on(fit)
         ensemble = self._ensemble(len(rows))
         network, pretraining, rounds = self._budgeted(rows)
+        earlier: Earlier | None = getattr(self, "_earlier", None)
+        if earlier is not None:
+            network, pretraining = self._warm_start(rows, pretraining)
         start = starting_autoencoder(
             rows, network, pretraining, fit.root, fit.listeners, fit.checkpoint
         )
         look = self._look(fit, rows, ensemble) if ensemble.on_views else None
         members = [*ensemble.on_embedding, *([look.member(rows)] if look else ())]
+        if (
+            earlier is not None
+        ):  # the first member: of rounds without a look the labels are the first one's
+            members.insert(0, (EARLIER, canonical(earlier.partition)))
         if look and look.is_unanimous:
             rounds = clone(rounds).set_params(n_rounds=0)
         consensus = best_of_starts(
@@ -205,8 +267,33 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
             self._take_labels_of_best_round(dict(members), fit.root)
         else:
             self._choose(look)
+        if earlier is not None:
+            self._n_learned_clusters = self.n_clusters_
+            self._renumber = earlier.renumber(self._labels_of(fit.source), self.n_clusters_)
+            self.n_clusters_ = self._renumber.n_all
         if self.n_clusters_ > 1:
             self._judge(fit)
+
+    def _warm_start(self, rows: Rows, pretraining: Pretraining) -> tuple[Autoencoder, Pretraining]:
+        """The network of the earlier model, and settings to train it a little on the new rows."""
+        network = copy.deepcopy(self._earlier_model.autoencoder_)
+        network.pretrained = False
+        n_steps, size = pretraining.n_steps, pretraining.batch_size
+        if n_steps == "auto" and pretraining.n_epochs is None:
+            n_steps = default_pretraining_steps(len(rows), size, max(1, len(rows) // size))
+        if n_steps == "auto":
+            return network, pretraining
+        return network, clone(pretraining).set_params(n_steps=round(WARM_SHARE * int(n_steps)))
+
+    def _finish(self, fit: Fit, labels: np.ndarray) -> None:
+        super()._finish(fit, labels)
+        earlier: Earlier | None = getattr(self, "_earlier", None)
+        if earlier is not None:
+            names = earlier.named(getattr(self, "cluster_names_", None))
+            if names is not None:
+                self.cluster_names_ = names
+            used = np.unique(self._renumber.numbers).tolist()
+            self.matching_ = matching_of(labels, earlier.labels, earlier.live, used, self._names())
 
     def _judge(self, fit: Fit) -> None:
         """What the raw data says of the labels; confidence is computed from it."""
@@ -255,7 +342,9 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
         panel = partitions.labels
         fit.listeners.tell("on_progress", Progress("views", n_steps, n_steps))
         consensus = lwgp(panel, n_clusters, random_state=seed_for(fit.root, "consensus"))
-        judge = Judge(views.near, views.wide, views.tree, panel, n_clusters)
+        earlier: Earlier | None = getattr(self, "_earlier", None)
+        before = None if earlier is None else canonical(earlier.partition)[sample]
+        judge = Judge(views.near, views.wide, views.tree, panel, n_clusters, before)
         return Look(views, components, partitions, consensus, judge)
 
     def _remember(self, consensus: Consensus) -> None:
@@ -278,6 +367,7 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
         asked = {
             asked_clusters(members[name], k)
             for name, k in zip(best.member_names, n_found, strict=True)
+            if name != EARLIER
         }
         if self.n_clusters_ in n_found and asked == {self.n_clusters_}:
             # The first member that has found them all: a stray cluster may be too small to count.

@@ -28,7 +28,7 @@ FORMAT, FORMAT_VERSION = "deccs model", 2
 ESTIMATORS: dict[str, type[Any]] = {}
 HOMES = ("deccs.estimator", "deccs.consensus", "deccs.deep")  # importing them fills the list
 # Parameters that belong to one session and one machine, and mean nothing in another.
-SESSION = ("callbacks", "checkpoint", "n_jobs")
+SESSION = ("callbacks", "checkpoint", "like", "n_jobs")
 RANGE = re.compile(r"range\((\d{1,6}), (\d{1,6})\)")
 # Parameters whose values a file may hold as their text alone: predictions do not need them.
 OBJECTS = ("clusterer", "encoder", "function", "member", "network", "random_state")
