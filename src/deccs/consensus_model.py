@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,6 +26,7 @@ from deccs.checks import (
     settings,
     whole,
 )
+from deccs.constraints.violations import Violations
 from deccs.counting.trust import Trust
 from deccs.data.source import RowSource, in_order, rows_at_once
 from deccs.edits.steps import apply, descends
@@ -44,19 +44,11 @@ from deccs.storage import Maybe, wholes
 
 Encode = Callable[[np.ndarray], np.ndarray]  # (n, n_inputs) -> (n, n_latent)
 MANY_ROWS = 2_048  # from which on it pays to look how exact single precision is
-CLASSIFIERS = Rule("Classifiers", lambda value: hasattr(value, "heads"))
-
-
-def is_deccs(value: Any) -> bool:
-    """Whether this is the estimator itself, which nobody can have before its module is loaded."""
-    home = sys.modules.get("deccs.estimator")
-    return home is not None and isinstance(value, home.DECCS)
-
-
 LIKE = NONE | Rule(
     "a fitted DECCS, or the path of one",
-    lambda value: isinstance(value, str | PathLike) or is_deccs(value),
+    lambda value: isinstance(value, str | PathLike | ConsensusModel),
 )
+CLASSIFIERS = Rule("Classifiers", lambda value: hasattr(value, "heads"))
 
 
 class LearnedConsensus:
@@ -91,6 +83,8 @@ class ConsensusModel(LearnedConsensus, SoftClusterer, AutoencoderEmbedder):
         "trust_": Maybe(Trust | None),
         "pretraining_search_": Any,
         "matching_": Maybe(Matching),
+        "violations_": Maybe(Violations | None),
+        "partial_classes_": Maybe(tuple[str, ...]),
         "_n_refit": Maybe(Annotated[int, whole(at_least=1)]),
         "_cluster_names": list[Annotated[np.ndarray, wholes("n_places")]],
         "_cluster_map": wholes("n_members", "n_places", below="n_clusters"),

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -182,7 +182,7 @@ def plain_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
         return checked_source(estimator, X, reset=reset)
     check_is_table(X)
     if is_tensor(X):
-        X = cast(Any, X).detach().cpu().numpy()
+        X = X.detach().cpu().numpy()  # type: ignore[union-attr]
     if hasattr(X, "ndim") and not is_sparse(X) and X.ndim > 2:
         image_shape = (int(X.shape[1]), int(X.shape[2])) if X.ndim == 3 else None
         X = X.reshape(len(X), -1)
