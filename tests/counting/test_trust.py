@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import scale
 
 from deccs import DECCS, ConsensusClustering, Network, OneGroupWarning, Pretraining, Rounds
-from deccs.counting import trust
+from deccs.counting import judging
 from deccs.counting.drawn import Drawn
 from deccs.counting.judging import signs_for, trust_in
 from deccs.counting.one_group import columns_permuted
@@ -203,7 +203,7 @@ def test_a_model_of_before_has_the_support_as_its_confidence():
 
 def test_a_count_has_the_signs_already(monkeypatch):
     X = scale(load_wine().data)
-    monkeypatch.setattr(trust, "signs_of", lambda *_: pytest.fail("the signs were known"))
+    monkeypatch.setattr(judging, "signs_of", lambda *_: pytest.fail("the signs were known"))
     model = quick_model("auto").fit(X)
     assert model.n_clusters_ > 1 and model.trust_.signs is model.count_.signs
 
