@@ -46,6 +46,7 @@ from deccs.app.request import (
     RenameRequest,
     ReportRequest,
     RequestError,
+    ServeRequest,
 )
 from deccs.app.run_error import RunError
 from deccs.app.run_folder import RunLog, RunWriter, write_run_report
@@ -382,6 +383,13 @@ def write_labels(file: LabelsWriter, answers: Iterable[Answer]) -> None:
     for answer in answers:
         file.write(answer)
     file.finish()
+
+
+def serve(request: ServeRequest, output: Output) -> None:
+    from deccs.app.serving import serve_run
+
+    with warnings_as_notes(output):
+        serve_run(request, output)
 
 
 def report(request: ReportRequest, output: Output) -> None:

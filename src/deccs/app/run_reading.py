@@ -136,19 +136,32 @@ def check_fields(path: Path, document: Any, fields: Mapping[str, Rule], inside: 
 
 def load_model(folder: Path) -> tuple[Clusterer, dict[str, Any]]:
     """The model of a run (or a model folder or .zip itself), and how its data was read."""
+    model, preprocessing = load_saved(folder)
+    if not preprocessing:
+        raise RunError(
+            f"{model_path(folder)} does not say which columns it needs: it was not saved by `deccs fit`. Load "
+            f"it in Python with {type(model).__name__}.load."
+        )
+    return model, preprocessing
+
+
+def load_saved(folder: Path) -> tuple[Clusterer, dict[str, Any]]:
+    """The same for any saved model; {} for one that was fitted in Python, without a file."""
     check_settled(folder)
-    path = folder / MODEL if (folder / MODEL).is_dir() else folder
+    path = model_path(folder)
     if not path.exists():
         raise RunError(f"{folder} does not exist. Give the --out of `deccs fit`.")
     model = storage.load(path)
     preprocessing = storage.read_preprocessing(path)
     if not isinstance(preprocessing.get("feature_names"), list):
-        raise RunError(
-            f"{path} does not say which columns it needs: it was not saved by `deccs fit`. Load it "
-            f"in Python with {type(model).__name__}.load."
-        )
+        return model, {}
     check_preprocessing(path, preprocessing, model)
     return model, preprocessing
+
+
+def model_path(folder: Path) -> Path:
+    """Where the model of a run is; the folder itself if it is a model."""
+    return folder / MODEL if (folder / MODEL).is_dir() else folder
 
 
 def check_preprocessing(path: Path, preprocessing: Mapping[str, Any], model: Clusterer) -> None:

@@ -6,7 +6,7 @@ import sys
 import traceback
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -50,7 +50,7 @@ class Served:
 
     model: Any
     preprocessing: Mapping[str, Any]
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     tell: Callable[[str], object] = sys.stderr.write
 
     @cached_property
@@ -80,7 +80,9 @@ class Served:
     def usual_row(self) -> np.ndarray:
         """(1, n_cells) the mean of each cell."""
         mean = np.asarray(self.model.scaler_.mean, dtype=np.float64)
-        n_cells = self.reader.n_columns if self.reader.coding is None else len(self.reader.coding.cells)
+        n_cells = (
+            self.reader.n_columns if self.reader.coding is None else len(self.reader.coding.cells)
+        )
         return np.broadcast_to(mean, (1, n_cells)).copy()
 
     def pass_over(self, cells: np.ndarray, *, with_all: bool) -> Answer:
@@ -111,7 +113,8 @@ class Served:
         """The rows of a question, if it can be answered."""
         if unknown := [name for name in question.fields if name not in self.fields]:
             raise Problem(
-                422, f"This model has no {quoted(unknown)}. Ask for some of {', '.join(self.fields)}."
+                422,
+                f"This model has no {quoted(unknown)}. Ask for some of {', '.join(self.fields)}.",
             )
         if question.media == CSV:
             rows = self.reader.csv(question.body, header=question.has_header)
@@ -141,7 +144,7 @@ class Served:
                 replies[one.place] = self.reply(one, part)
                 start = stop
             return replies
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  whatever it is, the others get their replies
             if len(asked) == 1:
                 return {asked[0].place: failed(error, self.tell)}
         alone = [self.answered([one], with_all=with_all) for one in asked]
@@ -194,7 +197,7 @@ def guarded(
     """The rows of a question, or the reply that says why there are none."""
     try:
         return read(question)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  a reply says what it was
         return failed(error, tell)
 
 

@@ -65,7 +65,7 @@ class Application:
         n_threads: int,
         hosts: frozenset[str],
         is_stopping: Callable[[], bool] = lambda: False,
-        log: Log = lambda scope, reply, seconds: None,
+        log: Log | None = None,
     ) -> None:
         self.served, self.hosts, self.is_stopping, self.log = served, hosts, is_stopping, log
         self.lanes = Lanes(served, n_threads)
@@ -91,7 +91,7 @@ class Application:
         if scope["type"] != "http":
             return
         start = time.perf_counter()
-        scope |= {"app": self.router, "deccs.body": receive}
+        scope["app"], scope["deccs.body"] = self.router, receive
         try:
             self.check_host(scope)
             reply = await self.routed(scope, receive, send)
@@ -99,10 +99,11 @@ class Application:
             return
         except Problem as problem:
             reply = problem_reply(problem.status, str(problem))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  the client gets a reply, the operator a traceback
             reply = failed(error, self.served.tell)
         await answer_with(reply, send)
-        self.log(scope, reply, time.perf_counter() - start)
+        if self.log is not None:
+            self.log(scope, reply, time.perf_counter() - start)
 
     async def routed(self, scope: Scope, receive: Receive, send: Send) -> Reply:
         """What the endpoint of the path says."""
@@ -131,12 +132,12 @@ class Application:
                 raise Problem(403, "Pages of other sites may not use this service.")
 
     def fixed(self, reply: Reply) -> Answerer:
-        async def answer(scope: Scope) -> Reply:
+        async def answer(_: Scope) -> Reply:
             return reply
 
         return answer
 
-    async def ready(self, scope: Scope) -> Reply:
+    async def ready(self, _: Scope) -> Reply:
         if self.is_stopping():
             raise Problem(503, "The service is stopping.")
         return Reply(200, as_json({"status": "ready"}))
@@ -154,8 +155,9 @@ class Application:
         """The body, if it is not too large; its bytes are taken from the budget as they come."""
         most = self.served.limits.body_bytes
         too_large = Problem(
-            413, f"The body is larger than {most:,} bytes. Send the rows in parts, or start the service "
-            "with a larger --most-bytes."
+            413,
+            f"The body is larger than {most:,} bytes. Send the rows in parts, or start the service "
+            "with a larger --most-bytes.",
         )
         announced = header(scope, b"content-length")
         if announced is not None and (not announced.isdigit() or int(announced[:20]) > most):
@@ -218,9 +220,7 @@ def question_in(kind: bytes, accept: bytes, query: bytes) -> dict[str, Any]:
     given["content-type"] = kind.decode("latin-1") or "none/none"
     media = BODIES.get(given.get_content_type())
     if media is None:
-        raise Problem(
-            415, f"The Content-Type must be one of {', '.join(dict.fromkeys(BODIES))}."
-        )
+        raise Problem(415, f"The Content-Type must be one of {', '.join(dict.fromkeys(BODIES))}.")
     charset = given.get_param("charset")
     if charset is not None and str(charset).lower() not in ("utf-8", "utf8", "us-ascii"):
         raise Problem(415, "The body must be UTF-8.")
@@ -228,7 +228,9 @@ def question_in(kind: bytes, accept: bytes, query: bytes) -> dict[str, Any]:
         raise Problem(414, "The address is too long.")
     asked = parse_qs(query.decode("latin-1"), keep_blank_values=True)
     if unknown := sorted(asked.keys() - {"fields"}):
-        raise Problem(400, f"There is no parameter {quoted(unknown)}. Give fields=labels,names, or none.")
+        raise Problem(
+            400, f"There is no parameter {quoted(unknown)}. Give fields=labels,names, or none."
+        )
     fields = ",".join(asked.get("fields", ())).split(",")
     return {
         "media": media,
@@ -244,7 +246,9 @@ def wants_npy(accept: bytes) -> bool:
     >>> wants_npy(b"application/x-npy"), wants_npy(b"*/*")
     (True, False)
     """
-    kinds: Sequence[bytes] = [part.partition(b";")[0].strip().lower() for part in accept.split(b",")]
+    kinds: Sequence[bytes] = [
+        part.partition(b";")[0].strip().lower() for part in accept.split(b",")
+    ]
     is_npy = {name.encode() for name, media in BODIES.items() if media == NPY}
     return bool(is_npy & set(kinds)) and JSON.encode() not in kinds
 

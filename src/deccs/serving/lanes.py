@@ -28,6 +28,15 @@ class Lanes:
         self.is_running = False
         self.n_passes = 0  # over small requests
 
+    def warm_up(self) -> None:
+        """Answer one row in each thread before anybody asks: what is loaded or computed once is there then."""
+        nulls = ",".join(["null"] * self.served.reader.n_columns)
+        questions = [
+            Question(f'{{"row":[{nulls}]}}'.encode(), fields=fields) for fields in ((), ("labels",))
+        ]
+        for pool in (self.quick, self.wide):
+            pool.submit(self.served.replies, questions).result()
+
     async def reply(self, question: Question) -> Reply:
         """The reply to a question, in time."""
         seconds = self.served.limits.seconds_to_answer
@@ -71,7 +80,9 @@ class Lanes:
         error = None if done.cancelled() else done.exception()
         for place, reply in enumerate(replies):
             if not reply.done():
-                alone = error or (RuntimeError("the pass was cancelled") if done.cancelled() else None)
+                alone = error or (
+                    RuntimeError("the pass was cancelled") if done.cancelled() else None
+                )
                 reply.set_result(failed(alone, self.served.tell) if alone else done.result()[place])
         self._start()
 

@@ -18,7 +18,9 @@ class Limits:
     cells: int = 2**22  # rows times columns, of a request or of its answer
     bytes_together: int = 2**27  # of the bodies of all requests that are under way
     connections: int = 512
-    seconds: float = 30.0  # for a request to arrive, and once more for the client to take the answer
+    seconds: float = (
+        30.0  # for a request to arrive, and once more for the client to take the answer
+    )
     seconds_to_answer: float = 120.0  # waiting for other requests included
     seconds_to_stop: float = 30.0  # for the requests that run when the service is told to stop
 

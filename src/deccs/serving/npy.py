@@ -52,7 +52,8 @@ def array_of(body: bytes) -> np.ndarray:
         )
     if len(shape) < 2:
         raise Problem(
-            422, f"The array has the shape {shape}, but rows and columns are needed: (n, n_columns)."
+            422,
+            f"The array has the shape {shape}, but rows and columns are needed: (n, n_columns).",
         )
     values = np.frombuffer(body, dtype, offset=start + n_header)
     order: str = "F" if header[2] == b"True" else "C"

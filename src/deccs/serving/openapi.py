@@ -38,7 +38,7 @@ def document_for(served: Served, facts: Mapping[str, Any]) -> dict[str, Any]:
             "get alone, whatever rows are sent with it.",
         },
         "paths": {
-            "/v1/predict": {"post": predict_for(served, facts)},
+            "/v1/predict": {"post": predict_for(facts)},
             "/v1/model": {"get": page("model", "Columns, clusters, limits and versions")},
             "/health": {"get": page("health", "Whether the process is alive")},
             "/ready": {"get": page("ready", "Whether it takes requests; 503 while it stops")},
@@ -58,7 +58,7 @@ def document_for(served: Served, facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def predict_for(served: Served, facts: Mapping[str, Any]) -> dict[str, Any]:
+def predict_for(facts: Mapping[str, Any]) -> dict[str, Any]:
     """How rows are sent, and what comes back."""
     schema = {"schema": {"$ref": "#/components/schemas/Rows"}}
     binary = {"schema": {"type": "string", "format": "binary"}}
@@ -85,7 +85,9 @@ def predict_for(served: Served, facts: Mapping[str, Any]) -> dict[str, Any]:
                 "description": "A value for each row, in their order",
                 "content": {JSON: {"schema": {"$ref": "#/components/schemas/Answer"}}, NPY: binary},
             },
-            **{status: {"description": words, "content": error} for status, words in ERRORS.items()},
+            **{
+                status: {"description": words, "content": error} for status, words in ERRORS.items()
+            },
         },
     }
 

@@ -49,7 +49,7 @@ class RequestLog:
                 lines.append(f"({self.n_lost} lines are lost: stderr is not read fast enough)")
                 self.n_lost = 0
             if lines:
-                self.write("\n".join(lines) + "\n")
+                self.write("\n".join(lines))
             if is_last:
                 return
 

@@ -41,7 +41,9 @@ class Rows:
     """The rows of a request as a model reads them."""
 
     cells: np.ndarray  # (n_kept, n_cells) doubles
-    kept: np.ndarray | None = None  # (n_rows,) False for rows without a label; None where all have one
+    kept: np.ndarray | None = (
+        None  # (n_rows,) False for rows without a label; None where all have one
+    )
     notes: tuple[str, ...] = ()  # what the client should know
 
     def __len__(self) -> int:
@@ -109,14 +111,18 @@ class RowReader:
             return self.settled(numbers.reshape(len(rows), self.n_columns))
         check_single(values)
         columns = zip(*rows, strict=True) if rows else ((),) * self.n_columns
-        return self.by_name({name: list(part) for name, part in zip(self.known, columns, strict=True)})
+        return self.by_name(
+            {name: list(part) for name, part in zip(self.known, columns, strict=True)}
+        )
 
     def document(self, body: bytes) -> dict[str, Any]:
         """The JSON of a body: an object with one of three names."""
         # Empty lists and objects take 30 times the room of their text.
         n_nested = body.count(b"[") + body.count(b"{")
         if n_nested > self.limits.rows + self.n_columns + MOST_UNKNOWN:
-            raise Problem(413, f"The body has more lists and objects than {self.limits.rows:,} rows need.")
+            raise Problem(
+                413, f"The body has more lists and objects than {self.limits.rows:,} rows need."
+            )
         import orjson
 
         try:
@@ -125,14 +131,18 @@ class RowReader:
             raise Problem(400, f"The body is no valid JSON: {error}.") from None
         if isinstance(value, list):
             value = {"rows": value}
-        if not isinstance(value, dict) or len(value) != 1 or not {*value} <= {"row", "rows", "columns"}:
+        if (
+            not isinstance(value, dict)
+            or len(value) != 1
+            or not {*value} <= {"row", "rows", "columns"}
+        ):
             raise Problem(422, f"{SHAPES}.")
         return value
 
     def array(self, body: bytes) -> Rows:
         """Rows of a .npy file, in the order of the model."""
         values = array_of(body)
-        check_size(*values.shape, self.limits)
+        check_size(len(values), values.shape[1], self.limits)
         if not self.is_plain:
             raise Problem(
                 422,
@@ -154,9 +164,13 @@ class RowReader:
         n_lines, n_columns = body.count(b"\n"), body.split(b"\n", 1)[0].count(b",") + 1
         check_size(n_lines - 1, min(n_columns, self.n_columns), self.limits)
         if n_columns > self.n_columns + MOST_UNKNOWN:
-            raise Problem(413, f"{n_columns:,} columns are too many: the model needs {self.n_columns:,}.")
+            raise Problem(
+                413, f"{n_columns:,} columns are too many: the model needs {self.n_columns:,}."
+            )
         if not body.strip():
-            raise Problem(422, "The body is empty. Send CSV with the names of columns in its first line.")
+            raise Problem(
+                422, "The body is empty. Send CSV with the names of columns in its first line."
+            )
         handle, name = tempfile.mkstemp(prefix="deccs-serve-", suffix=".csv")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -170,7 +184,9 @@ class RowReader:
             os.unlink(name)
         n_rows, n_cells = table.rows.shape
         if not self.names and n_cells != self.n_columns:
-            raise Problem(422, f"The body has {n_cells:,} columns, and the model needs {self.n_columns:,}.")
+            raise Problem(
+                422, f"The body has {n_cells:,} columns, and the model needs {self.n_columns:,}."
+            )
         check_size(n_rows, self.n_columns, self.limits)
         cells = table.rows.read(slice(0, table.rows.shape[0]))
         notes = tuple(note.replace(name, "The body") for note in table.notes)
@@ -224,7 +240,10 @@ class RowReader:
             if len(record) > n_known:
                 unknown.update(dict.fromkeys(record.keys() - columns.keys()))
             if len(unknown) > MOST_UNKNOWN:
-                raise Problem(413, f"The rows have more than {MOST_UNKNOWN:,} columns that the model does not know.")
+                raise Problem(
+                    413,
+                    f"The rows have more than {MOST_UNKNOWN:,} columns that the model does not know.",
+                )
         return columns, sorted(unknown)
 
     def raise_incomplete(self, records: Sequence[dict[str, Any]]) -> None:
@@ -240,12 +259,16 @@ class RowReader:
     def columns_of(self, value: Any) -> tuple[dict[str, list[Any]], list[str]]:
         """Columns of equal length -> those of the model, and the names of others."""
         self.check_names()
-        if not isinstance(value, dict) or not all(isinstance(part, list) for part in value.values()):
+        if not isinstance(value, dict) or not all(
+            isinstance(part, list) for part in value.values()
+        ):
             raise Problem(422, f"{SHAPES}.")
         if absent := [name for name in self.names if name not in value]:
             raise Problem(422, f"The columns {quoted(absent)} are missing; the model needs them.")
         if len(value) > len(self.names) + MOST_UNKNOWN:
-            raise Problem(413, f"There are more than {MOST_UNKNOWN:,} columns that the model does not know.")
+            raise Problem(
+                413, f"There are more than {MOST_UNKNOWN:,} columns that the model does not know."
+            )
         if len(set(map(len, value.values()))) > 1:
             raise Problem(422, "The columns must have one length. A missing value is null.")
         check_size(len(value[self.names[0]]), self.n_columns, self.limits)
@@ -269,7 +292,9 @@ class RowReader:
         from deccs.data.tables.frames import POLARS_ERRORS
 
         coding = self.coding or Coding(tuple(Column(name, "number") for name in columns))
-        frame = settled(pl.DataFrame([series_of(*item) for item in columns.items()]).lazy()).collect()
+        frame = settled(
+            pl.DataFrame([series_of(*item) for item in columns.items()]).lazy()
+        ).collect()
         gaps = frame.select(frame_column(name).is_null() for name in coding.names).to_numpy()
         gaps[:, [column.is_flag for column in coding.columns]] = False  # nothing is a "no" there
         try:
@@ -298,10 +323,13 @@ class RowReader:
         infinite = np.isinf(cells).any(axis=0)
         if infinite.any():
             places = np.flatnonzero(infinite)
-            raise Problem(422, f"There are infinite values in {quoted([self.known[at] for at in places])}.")
+            raise Problem(
+                422, f"There are infinite values in {quoted([self.known[at] for at in places])}."
+            )
         gaps = np.isnan(cells) if gaps is None else gaps
         missing = self.preprocessing.get("missing", "auto")
-        kept, has_gap = None, gaps.any(axis=1)
+        kept: np.ndarray | None = None
+        has_gap = np.asarray(gaps.any(axis=1))
         if missing == "error" and has_gap.any():
             raise Problem(
                 422,
@@ -311,7 +339,9 @@ class RowReader:
             )
         if missing == "drop" and has_gap.any():
             kept, cells = ~has_gap, cells[~has_gap]
-            notes += (f"{has_gap.sum():,} of {len(kept):,} rows have missing values and get no label.",)
+            notes += (
+                f"{has_gap.sum():,} of {len(has_gap):,} rows have missing values and get no label.",
+            )
         means = self.preprocessing.get("means")
         if missing == "mean" and means:
             cells = np.where(np.isnan(cells), np.asarray(means, dtype=np.float64), cells)
@@ -356,7 +386,9 @@ def series_of(name: str, values: Sequence[Any]) -> pl.Series:
             return pl.Series(name, values, dtype=dtype)
     if kinds <= {int, float}:
         return pl.Series(name, as_numbers(values)).fill_nan(None)
-    return pl.Series(name, [None if value is None else word_of(value) for value in values], dtype=pl.String)
+    return pl.Series(
+        name, [None if value is None else word_of(value) for value in values], dtype=pl.String
+    )
 
 
 def word_of(value: str | float | bool) -> str:
@@ -376,7 +408,8 @@ def check_single(values: Sequence[Any]) -> None:
     """Raise a Problem for lists and objects where values should be."""
     if nested := set(map(type, values)) & {list, dict}:
         raise Problem(
-            422, f"A value must be a number, a text, true, false or null; got {name_of(nested.pop())}."
+            422,
+            f"A value must be a number, a text, true, false or null; got {name_of(nested.pop())}.",
         )
 
 
@@ -386,7 +419,13 @@ def name_of(kind: type) -> str:
     >>> name_of(dict), name_of(float)
     ('an object', 'a number')
     """
-    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+    names = {
+        dict: "an object",
+        list: "a list",
+        str: "a text",
+        bool: "true or false",
+        type(None): "null",
+    }
     return names.get(kind, "a number")
 
 
