@@ -381,6 +381,8 @@ def series_of(name: str, values: Sequence[Any]) -> pl.Series:
     import polars as pl
 
     kinds = set(map(type, values)) - {type(None)}
+    if not kinds:
+        return pl.Series(name, values, dtype=pl.Null)
     for kind, dtype in ((bool, pl.Boolean), (str, pl.String)):
         if kinds == {kind}:
             return pl.Series(name, values, dtype=dtype)
