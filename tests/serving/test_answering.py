@@ -76,7 +76,10 @@ def test_a_row_gets_the_same_alone_and_with_the_rows_of_others(named, blobs):
     merged = [orjson.loads(reply.body) for reply in named.replies(questions)]
     assert [one["labels"] for one in merged] == [one["labels"] for one in alone]
     assert [one["labels"][0] for one in alone] == together["labels"]
-    for field in ("probabilities", "confidence"):  # products of other shapes differ in the last digit
+    for field in (
+        "probabilities",
+        "confidence",
+    ):  # products of other shapes differ in the last digit
         assert_allclose([one[field][0] for one in merged], together[field], rtol=1e-12)
         assert_allclose([one[field][0] for one in alone], together[field], rtol=1e-12)
 
@@ -176,7 +179,9 @@ def test_columns_are_found_by_name(named):
 
 
 def test_columns_without_names_cannot_be_asked_by_name(unnamed, blobs):
-    assert said(unnamed, blobs.X[:3].tolist())["labels"] == unnamed.model.predict(blobs.X[:3]).tolist()
+    assert (
+        said(unnamed, blobs.X[:3].tolist())["labels"] == unnamed.model.predict(blobs.X[:3]).tolist()
+    )
     assert "no names" in refused(unnamed, [dict.fromkeys(NAMES, 0.0)])
 
 

@@ -16,6 +16,7 @@ import pytest
 from deccs.serving.answering import Question, Served
 from deccs.serving.limits import Limits
 from deccs.serving.npy import npy_of
+from deccs_paper.malformed import Sample, bad_request, is_survived, send_all
 from tests.helpers.command_line import deccs
 from tests.serving.conftest import running
 
@@ -134,9 +135,7 @@ def test_addresses_and_known_names_are_believed(port, named):
 
 
 def test_bodies_that_are_too_large(port):
-    status, headers, body = ask(
-        port, "POST", "/v1/predict", b"[" + b" " * 100_000, AS_JSON
-    )
+    status, headers, body = ask(port, "POST", "/v1/predict", b"[" + b" " * 100_000, AS_JSON)
     assert status == 413 and b"100,000 bytes" in body and headers["connection"] == "close"
     head = b"POST /v1/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     chunk = b"4000\r\n" + b" " * 0x4000 + b"\r\n"
@@ -163,8 +162,10 @@ def test_bad_http_is_refused_and_no_connection_lives_for_ever(port):
         [],
         [b"\r\n"],
         [b"GET /health HTTP/1.1\r\n"],
-        [b"POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-         b"Content-Length: 10\r\n\r\n[["],
+        [
+            b"POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 10\r\n\r\n[["
+        ],
     ):
         assert raw(port, *parts) == b""
     assert time.perf_counter() - start < 20
@@ -175,7 +176,9 @@ def test_a_client_that_sends_byte_by_byte_is_cut_off(port):
     line = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
     start = time.perf_counter()
     assert raw(port, *[line[at : at + 1] for at in range(len(line))], pause=0.1) == b""
-    assert time.perf_counter() - start < 6  # all the bytes would take 4 seconds, and then be answered
+    assert (
+        time.perf_counter() - start < 6
+    )  # all the bytes would take 4 seconds, and then be answered
 
 
 def test_a_connection_serves_several_requests_also_sent_at_once(port):
@@ -301,3 +304,30 @@ def test_a_saved_model_is_served_until_sigterm(tmp_path, plain_model, blobs):
     assert process.returncode == 0
     line, stopped = error.splitlines()
     assert " 127.0.0.1 POST /v1/predict 200 3 rows " in line and stopped == "Stopped."
+
+
+# Edits and hostile clients
+
+
+def test_an_edited_model_is_served_as_it_is(named, blobs):
+    edited = named.model.merge([0, 2]).rename(1, "lonely")
+    with running(Served(edited, named.preprocessing, tell=print)) as (port, _):
+        answer = predict(port, blobs.X.tolist(), "?fields=labels,names,probabilities")[1]
+        facts = json.loads(ask(port, path="/v1/model")[2])
+    assert answer["labels"] == edited.predict(blobs.X).tolist()
+    assert {*answer["labels"]} == {0, 1}
+    assert [name for name, label in zip(answer["names"], answer["labels"], strict=True) if label][
+        0
+    ] == "lonely"
+    assert [cluster["number"] for cluster in facts["clusters"]] == [0, 1]
+    assert facts["edits"] == 2
+
+
+def test_malformed_requests_do_no_harm(port, named, blobs):
+    sample = Sample(list(named.reader.names), blobs.X)
+    before = predict(port, blobs.X.tolist())
+    outcomes = send_all(port, 400, seed=0, sample=sample)
+    assert is_survived(outcomes), outcomes
+    assert len(outcomes) == len({bad_request(0, place, sample).kind for place in range(20)})
+    assert sum(count["200"] for count in outcomes.values()) < 100
+    assert predict(port, blobs.X.tolist()) == before

@@ -12,14 +12,16 @@ from deccs.serving.answering import Served
 def facts_of(served: Served) -> dict[str, Any]:
     """The columns that rows must have, the clusters, what the replies hold, limits and versions."""
     model = served.model
-    n_clusters = int(getattr(model, "n_clusters_", 1))
-    names = served.names or (None,) * n_clusters
     return {
         "method": type(model).__name__,
         "deccs": __version__,
         "columns": columns_of(served),
         "missing": served.preprocessing.get("missing", "auto"),
-        "clusters": [{"number": number, "name": name} for number, name in enumerate(names)],
+        "clusters": [
+            {"number": number, "name": served.names[number] if served.names else None}
+            for number in model.clusters_
+        ],
+        "edits": len(model.edits_),
         "fields": list(served.fields),
         "limits": asdict(served.limits),
     }
