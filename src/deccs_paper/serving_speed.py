@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -128,9 +129,8 @@ async def load(
     loop = asyncio.get_running_loop()
     clients: list[Client] = []
     for place in range(n_connections):
-        _, client = await loop.create_connection(
-            lambda place=place: Client(requests, place * 97), "127.0.0.1", port
-        )
+        make = partial(Client, requests, place * 97)
+        _, client = await loop.create_connection(make, "127.0.0.1", port)
         clients.append(client)
     start = time.perf_counter()
     await asyncio.sleep(seconds)
@@ -308,7 +308,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, help="a folder for the models, which are used again")
     parser.add_argument("--out", type=Path, help="a file to which a JSON line per result is added")
     given = parser.parse_args(arguments)
-    X = datasets.load("pendigits").astype(np.float64)  # (10992, 16)
+    X = datasets.load("pendigits", return_X_y=True)[0].astype(np.float64)  # (10992, 16)
     with tempfile.TemporaryDirectory(prefix="deccs-serving-") as folder:
         for name in given.models:
             path = (given.keep or Path(folder)) / name
