@@ -154,14 +154,9 @@ class Application:
     async def body_of(self, scope: Scope, taken: list[int]) -> bytes:
         """The body, if it is not too large; its bytes are taken from the budget as they come."""
         most = self.served.limits.body_bytes
-        too_large = Problem(
-            413,
-            f"The body is larger than {most:,} bytes. Send the rows in parts, or start the service "
-            "with a larger --most-bytes.",
-        )
         announced = header(scope, b"content-length")
         if announced is not None and (not announced.isdigit() or int(announced[:20]) > most):
-            raise too_large
+            raise too_large(most)
         if header(scope, b"content-encoding") not in (None, b"identity"):
             raise Problem(415, "Compressed bodies are not read. Send the body as it is.")
         parts, n_bytes, receive = [], 0, scope["deccs.body"]
@@ -172,7 +167,7 @@ class Application:
             part = message.get("body", b"")
             n_bytes += len(part)
             if n_bytes > most:
-                raise too_large
+                raise too_large(most)
             if n_bytes > SMALL:  # small ones have room enough: there are not so many connections
                 new = n_bytes - sum(taken)
                 self.budget.take(new)
@@ -251,6 +246,14 @@ def wants_npy(accept: bytes) -> bool:
     ]
     is_npy = {name.encode() for name, media in BODIES.items() if media == NPY}
     return bool(is_npy & set(kinds)) and JSON.encode() not in kinds
+
+
+def too_large(most: int) -> Problem:
+    return Problem(
+        413,
+        f"The body is larger than {most:,} bytes. Send the rows in parts, or start the service with a larger "
+        "--most-bytes.",
+    )
 
 
 async def answer_with(reply: Reply, send: Send) -> None:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
-from deccs.serving.answering import CSV, Question, Reply, Served, failed
-from deccs.serving.limits import Problem
+from deccs.serving.answering import CSV, Question, Reply, Served, failed, problem_reply
 
 SMALL = 2**14  # bytes of a body that is answered together with others
 TOGETHER = 256  # small requests in one pass at most
+MOMENT = 2e-3  # seconds: a pass that takes less is not worth a thread, which costs a third of a millisecond
 
 
 class Lanes:
-    """Questions wait here until a thread is free; the event loop is never kept waiting.
+    """Questions wait here until they are answered; the event loop is never kept waiting for long.
 
     While one pass over small requests runs, those that arrive meanwhile wait, and the next pass answers all of
-    them. So a single client waits for nobody, and with many clients a request costs a part of a pass.
+    them. So a single client waits for nobody, and with many clients a request costs a part of a pass. A pass
+    runs in a thread, unless the last ones took less than two milliseconds.
     """
 
     def __init__(self, served: Served, n_threads: int) -> None:
@@ -27,6 +29,7 @@ class Lanes:
         self.waiting: deque[tuple[Question, asyncio.Future[Reply]]] = deque()
         self.is_running = False
         self.n_passes = 0  # over small requests
+        self.seconds = MOMENT  # that such a pass takes, on average of the last ones
 
     def warm_up(self) -> None:
         """Answer one row in each thread before anybody asks: what is loaded or computed once is there then."""
@@ -39,52 +42,78 @@ class Lanes:
 
     async def reply(self, question: Question) -> Reply:
         """The reply to a question, in time."""
-        seconds = self.served.limits.seconds_to_answer
+        if question.media != CSV and len(question.body) <= SMALL:
+            return await self._together(question)
+        loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(seconds):
-                if question.media == CSV or len(question.body) > SMALL:
-                    loop = asyncio.get_running_loop()
-                    return await loop.run_in_executor(self.wide, self._alone, question)
-                return await self._together(question)
+            async with asyncio.timeout(self.served.limits.seconds_to_answer):
+                return await loop.run_in_executor(self.wide, self._alone, question)
         except TimeoutError:
-            problem = Problem(503, f"The service is too busy to answer within {seconds:g} seconds.")
-            return failed(problem, self.served.tell)
+            return self._too_late()
+
+    def _give_up(self, reply: asyncio.Future[Reply]) -> None:
+        if not reply.done():
+            reply.set_result(self._too_late())
+
+    def _too_late(self) -> Reply:
+        seconds = self.served.limits.seconds_to_answer
+        return problem_reply(503, f"The service is too busy to answer within {seconds:g} seconds.")
 
     def _alone(self, question: Question) -> Reply:
-        return self.served.replies([question])[0]
+        return self._replies([question])[0]
+
+    def _replies(self, questions: list[Question]) -> list[Reply]:
+        """A reply to each question, whatever happens: else all that come later would wait for ever."""
+        try:
+            return self.served.replies(questions)
+        except BaseException as error:  # noqa: BLE001  polars panics with errors of its own kind
+            return [failed(error, self.served.tell)] * len(questions)
 
     async def _together(self, question: Question) -> Reply:
-        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        reply: asyncio.Future[Reply] = loop.create_future()
         self.waiting.append((question, reply))
-        self._start()
-        return await reply
+        if not self.is_running:
+            self.is_running = True
+            loop.call_soon(self._pass)  # others that have arrived at the same time come first
+        seconds = self.served.limits.seconds_to_answer
+        clock = loop.call_later(seconds, self._give_up, reply)
+        try:
+            return await reply
+        finally:
+            clock.cancel()
 
-    def _start(self) -> None:
-        """Answer what waits, unless a pass is running."""
-        if self.is_running or not self.waiting:
-            return
+    def _pass(self) -> None:
+        """Answer what waits: here if that is over in a moment, else in a thread."""
         n_now = min(len(self.waiting), TOGETHER)
         now = [self.waiting.popleft() for _ in range(n_now)]
-        questions = [question for question, reply in now if not reply.done()]  # some have gone
-        replies = [reply for _, reply in now if not reply.done()]
-        self.is_running = True
+        now = [(question, reply) for question, reply in now if not reply.done()]  # some have gone
+        questions, replies = [one[0] for one in now], [one[1] for one in now]
         self.n_passes += 1
-        loop = asyncio.get_running_loop()
-        running = loop.run_in_executor(self.quick, self.served.replies, questions)
-        running.add_done_callback(lambda done: self._finish(done, replies))
+        if self.seconds < MOMENT and sum(len(question.body) for question in questions) < SMALL:
+            self._finish(self._timed(questions), replies)
+            return
+        running = asyncio.get_running_loop().run_in_executor(self.quick, self._timed, questions)
+        running.add_done_callback(lambda done: self._finish(done.result(), replies))
+
+    def _timed(self, questions: list[Question]) -> tuple[list[Reply], float]:
+        """Replies, and the seconds of a processor that they took."""
+        start = time.thread_time()
+        return self._replies(questions), time.thread_time() - start
 
     def _finish(
-        self, done: asyncio.Future[list[Reply]], replies: list[asyncio.Future[Reply]]
+        self, found: tuple[list[Reply], float], waiting: list[asyncio.Future[Reply]]
     ) -> None:
-        self.is_running = False
-        error = None if done.cancelled() else done.exception()
-        for place, reply in enumerate(replies):
-            if not reply.done():
-                alone = error or (
-                    RuntimeError("the pass was cancelled") if done.cancelled() else None
-                )
-                reply.set_result(failed(alone, self.served.tell) if alone else done.result()[place])
-        self._start()
+        """Hand out what a pass has found, and begin the next one."""
+        replies, seconds = found
+        self.seconds += (seconds - self.seconds) / 8
+        for reply, future in zip(replies, waiting, strict=True):
+            if not future.done():
+                future.set_result(reply)
+        if self.waiting:
+            asyncio.get_running_loop().call_soon(self._pass)
+        else:
+            self.is_running = False
 
     def close(self) -> None:
         """End the threads; passes that run are finished, others are not begun."""
