@@ -104,8 +104,46 @@ def test_a_table_of_all_kinds_gets_what_predict_says(table):
         assert_allclose(answer["confidence"], expected.confidence, rtol=1e-12)
         assert answer["names"] == [table.model.cluster_names_[label] for label in answer["labels"]]
     assert said(table, frame.write_csv().encode(), media=CSV)["labels"] == answer["labels"]
-    alone = [said(table, {"row": row})["labels"][0] for row in rows[:6]]
-    assert alone == answer["labels"][:6]
+    alone = [said(table, {"row": row}) for row in rows[:6]]
+    questions = [Question(json.dumps({"row": row}).encode()) for row in rows[:6]]
+    merged = [orjson.loads(reply.body) for reply in table.replies(questions)]
+    for some in (alone, merged):
+        assert [one["labels"][0] for one in some] == answer["labels"][:6]
+        assert_allclose(
+            [one["confidence"][0] for one in some], answer["confidence"][:6], rtol=1e-12
+        )
+
+
+def test_words_of_one_client_do_not_change_what_others_are_told(table):
+    good = {
+        "size": 0.5,
+        "visits": 3,
+        "smoker": "yes",
+        "city": "Oslo",
+        "shirt": "M",
+        "born": "2021-05-06",
+    }
+    odd = [
+        good | {"size": "0.5", "visits": "3", "smoker": True},
+        good | {"city": 7},
+        good | {"city": "Rome", "shirt": 5},
+        good | {"born": "06.05.2021"},
+        good | {"born": 5},
+        good | {"size": "wide"},
+        dict.fromkeys(good),
+    ]
+    questions = [Question(json.dumps({"row": row}).encode()) for row in [good, *odd, good]]
+    together = [orjson.loads(reply.body) for reply in table.replies(questions)]
+    alone = [orjson.loads(table.replies([question])[0].body) for question in questions]
+    assert [{**one, "probabilities": 0, "confidence": 0} for one in together] == [
+        {**one, "probabilities": 0, "confidence": 0} for one in alone
+    ]
+    assert together[1] == {**together[0]} and together[0] == together[-1]
+    assert together[2]["notes"] == ["Values the model has not seen count as missing: city 1."]
+    assert together[4]["error"] == (
+        "Column 'born' must be dates such as 2024-01-31, got '06.05.2021'."
+    )
+    assert "'wide'" in together[6]["error"]
 
 
 def test_a_failing_question_does_not_harm_the_others(named, blobs):
@@ -145,7 +183,7 @@ def test_missing_values_are_null(named, table, blobs):
     mean = [*row[:3], float(np.broadcast_to(named.model.scaler_.mean, 4)[3])]
     answer = said(named, [gap, row])
     assert answer["notes"] == [
-        "1 values are missing, and the data of the fit had none. Each counts as the mean of its column."
+        "Missing values: 1. The data of the fit had none; each counts as the mean of its column."
     ]
     assert answer["labels"] == said(named, [mean, row])["labels"]
     assert "notes" not in said(table, {"row": [None] * table.reader.n_columns})
@@ -176,6 +214,8 @@ def test_columns_are_found_by_name(named):
     assert message == "The columns 'b', 'd' are missing; the model needs them."
     message = refused(named, b"a,b,c\n1,2,3\n", media=CSV)
     assert "'d'" in message or " d." in message
+    message = refused(named, b"a,b,c,d\n1\n2\n", media=CSV)
+    assert message.startswith("The body: line 2 has 1 fields, the first line has 4.")
 
 
 def test_columns_without_names_cannot_be_asked_by_name(unnamed, blobs):
@@ -219,6 +259,7 @@ def test_no_rows_are_no_error(named):
         (b"[[1, 2, 3, [4]]]", 422, "got a list"),
         (b'[[1, 2, 3, {"a": 1}]]', 422, "got an object"),
         (b'{"row": null}', 422, "holds null"),
+        (b'{"columns": {"a": [[1]], "b": [1], "c": [1], "d": [1]}}', 422, "got a list"),
     ],
 )
 def test_malformed_json_ends_in_a_message(named, body, status, words):

@@ -5,21 +5,23 @@ from __future__ import annotations
 import sys
 import traceback
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from deccs.answer import Answer
 from deccs.serving.limits import Limits, Problem, check_size
 from deccs.serving.npy import npy_of
-from deccs.serving.rows import RowReader, Rows, quoted
+from deccs.serving.rows import RowReader, Rows, Words, quoted
 
 JSON, NPY, CSV = "application/json", "application/x-npy", "text/csv"
 FIELDS = ("labels", "names", "probabilities", "confidence", "novelty")
+T = TypeVar("T")
+R = TypeVar("R")
 OF_LABELS = frozenset(("labels", "names"))  # what follows from labels alone
 
 
@@ -95,7 +97,7 @@ class Served:
 
     def replies(self, questions: Sequence[Question]) -> list[Reply]:
         """A reply to each question, from one pass over all rows; one that fails does not harm the others."""
-        read = [guarded(self.read, question, tell=self.tell) for question in questions]
+        read = self.coded([guarded(self.read, question, self.tell) for question in questions])
         replies: dict[int, Reply] = {
             place: rows for place, rows in enumerate(read) if isinstance(rows, Reply)
         }
@@ -109,7 +111,20 @@ class Served:
             replies |= self.answered(list(group), with_all=with_all)
         return [replies[place] for place in range(len(questions))]
 
-    def read(self, question: Question) -> Rows:
+    def coded(self, read: Sequence[Rows | Words | Reply]) -> list[Rows | Reply]:
+        """Words become numbers: those of all questions at once, one by one where that fails."""
+        several = [rows for rows in read if isinstance(rows, Words)]
+        numbers: Iterator[Rows | Reply] = iter(())
+        if several:
+            together = guarded(self.reader.coded, several, self.tell)
+            if isinstance(together, Reply):
+                alone = (guarded(self.reader.coded, [words], self.tell) for words in several)
+                numbers = (one if isinstance(one, Reply) else one[0] for one in alone)
+            else:
+                numbers = iter(together)
+        return [next(numbers) if isinstance(rows, Words) else rows for rows in read]
+
+    def read(self, question: Question) -> Rows | Words:
         """The rows of a question, if it can be answered."""
         if unknown := [name for name in question.fields if name not in self.fields]:
             raise Problem(
@@ -117,9 +132,11 @@ class Served:
                 f"This model has no {quoted(unknown)}. Ask for some of {', '.join(self.fields)}.",
             )
         if question.media == CSV:
-            rows = self.reader.csv(question.body, header=question.has_header)
+            rows: Rows | Words = self.reader.csv(question.body, header=question.has_header)
+        elif question.media == NPY:
+            rows = self.reader.array(question.body)
         else:
-            rows = (self.reader.array if question.media == NPY else self.reader.json)(question.body)
+            rows = self.reader.json(question.body)
         if "probabilities" in self.wanted(question):
             check_size(len(rows), self.n_probabilities, self.limits)
         return rows
@@ -191,12 +208,10 @@ def needs_all(asked: Asked) -> bool:
     return not OF_LABELS.issuperset(asked.wanted)
 
 
-def guarded(
-    read: Callable[[Question], Rows], question: Question, tell: Callable[[str], object]
-) -> Rows | Reply:
-    """The rows of a question, or the reply that says why there are none."""
+def guarded(work: Callable[[T], R], given: T, tell: Callable[[str], object]) -> R | Reply:
+    """What some work finds, or the reply that says why it finds nothing."""
     try:
-        return read(question)
+        return work(given)
     except Exception as error:  # noqa: BLE001  a reply says what it was
         return failed(error, tell)
 
