@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from deccs.app.output import Output, print_at_once
+from deccs.app.output import Output, print_at_once, warnings_as_notes
 from deccs.app.request import RequestError, ServeRequest
-from deccs.app.run_reading import load_saved
+from deccs.app.run_reading import load_any
 from deccs.data.learning_rows import MOST_ROWS
 from deccs.serving.answering import Served
 from deccs.serving.extra import check_installed
 from deccs.serving.hosts import is_loopback
 from deccs.serving.limits import Limits
 from deccs.serving.request_log import RequestLog
+
+
+def serve(request: ServeRequest, output: Output) -> None:
+    with warnings_as_notes(output):
+        serve_run(request, output)
 
 
 def serve_run(request: ServeRequest, output: Output) -> None:
@@ -28,7 +33,7 @@ def serve_run(request: ServeRequest, output: Output) -> None:
             "a proxy with TLS and a login before it, or serve on 127.0.0.1."
         )
     with listening:
-        model, preprocessing = load_saved(request.run)
+        model, preprocessing = load_any(request.run)
         log = RequestLog(output.note) if not output.quiet else None
         tell: Callable[[str], object] = log or (lambda text: None)
         try:

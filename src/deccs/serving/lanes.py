@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
@@ -122,7 +123,6 @@ class Lanes:
 
 
 def one_torch_thread() -> None:
-    """Threads that work at the same time gain nothing from more of torch's threads each."""
-    import torch
-
-    torch.set_num_threads(1)
+    """Threads that work at the same time gain nothing from more of torch's threads each, if it is loaded at all."""
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)

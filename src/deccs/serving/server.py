@@ -13,6 +13,7 @@ from typing import Any
 
 import uvicorn
 
+from deccs.seeds import one_thread_each
 from deccs.serving.answering import Served
 from deccs.serving.application import Application
 from deccs.serving.hosts import names_for
@@ -95,9 +96,10 @@ class Service:
 
     def run(self) -> None:
         """Answer requests until the process is told to stop, by SIGTERM, by Ctrl-C or by ``stop``."""
-        self.application.lanes.warm_up()
         try:
-            self.server.run(sockets=[self.listening])
+            with one_thread_each():
+                self.application.lanes.warm_up()
+                self.server.run(sockets=[self.listening])
         finally:
             self.application.close()
 
