@@ -161,16 +161,25 @@ async def load(
 def measured(
     service: Running, requests: list[bytes], n_connections: int, seconds: float, n_rows: int
 ) -> dict[str, Any]:
-    """The load, and the CPU time of the server for it; the first second does not count."""
+    """The load, and the CPU time of the server for it: the best of three times, after one that does not count.
+
+    Where other programs share the cores and their caches, every request takes longer.
+    """
     asyncio.run(load(service.port, requests, n_connections, min(1.0, seconds)))
+    times = [one_load(service, requests, n_connections, seconds, n_rows) for _ in range(3)]
+    return min(times, key=lambda found: found["server_cpu_us_per_request"] or np.inf)
+
+
+def one_load(
+    service: Running, requests: list[bytes], n_connections: int, seconds: float, n_rows: int
+) -> dict[str, Any]:
     before = service.cpu_seconds
     found = asyncio.run(load(service.port, requests, n_connections, seconds))
-    used = service.cpu_seconds - before
-    n_answers = max(found["requests"], 1)
+    used, n_answers = service.cpu_seconds - before, found["requests"]
     return found | {
         "rows_per_request": n_rows,
         "rows_per_second": round(found["requests_per_second"] * n_rows),
-        "server_cpu_us_per_request": round(used / n_answers * 1e6),
+        "server_cpu_us_per_request": round(used / n_answers * 1e6) if n_answers else None,
         "rows_per_server_cpu_second": round(n_answers * n_rows / used) if used else None,
     }
 
