@@ -33,6 +33,7 @@ from deccs_paper import malformed, records
 
 CONNECTIONS = (1, 16, 64)
 ROWS = 10_000  # of a batch
+LEAST, PATIENCE = 3, 60.0  # answers for each client, and seconds to wait for them
 QUICK: dict[str, Any] = {
     "pretraining": Pretraining(n_epochs=5),
     "rounds": Rounds(n_rounds=1, n_init=1, n_steps=50),
@@ -139,10 +140,11 @@ async def load(
         make = partial(Client, requests, place * 97)
         _, client = await loop.create_connection(make, "127.0.0.1", port)
         clients.append(client)
-    start = time.perf_counter()
-    await asyncio.sleep(seconds)
-    elapsed = time.perf_counter() - start
-    n_answers = sum(client.n_answers for client in clients)
+    start, n_answers, elapsed = time.perf_counter(), 0, 0.0
+    while elapsed < seconds or (n_answers < LEAST * n_connections and elapsed < PATIENCE):
+        await asyncio.sleep(min(seconds, 0.2))
+        elapsed = time.perf_counter() - start
+        n_answers = sum(client.n_answers for client in clients)
     latencies = (
         np.array([each for client in clients for each in client.latencies] or [np.nan]) * 1_000
     )
