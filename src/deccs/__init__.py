@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         RandomProjectionEM,
         RandomProjectionFCM,
     )
+    from deccs.constraints.violations import ConstraintWarning
     from deccs.counting.count import count_clusters
     from deccs.counting.one_group import OneGroupWarning
     from deccs.data.kinds import kinds_of
@@ -43,6 +44,7 @@ HOMES = {
     "load": "predictor",
     "Pretraining": "settings",
     "Round": "rounds.records",
+    "ConstraintWarning": "constraints.violations",
     "OneGroupWarning": "counting.one_group",
     "count_clusters": "counting.count",
     "GroupError": "group.watch",
@@ -89,6 +91,7 @@ __all__ = [
     "AutoencoderConsensus",
     "ConsensusClustering",
     "ConsensusMatrix",
+    "ConstraintWarning",
     "GroupError",
     "OneGroupWarning",
     "Predictor",

@@ -195,6 +195,7 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
         group = current_group()
         check_parameters(self)  # first: it says what kinds are, by which X is read
         source = self._source_to_fit(X, group)
+        self._check_rows(source.shape[0])
         for name in (
             "count_",
             "n_clusters_",
@@ -539,6 +540,9 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
         labels = np.concatenate([answer.labels for answer in self._answers(rows)])  # (n_drawn,)
         graph = neighbor_graph(self.scaler_(rows.read(slice(0, len(drawn)))))
         return kept_share(graph, labels, self.n_wanted or 1)
+
+    def _check_rows(self, n_rows: int) -> None:
+        """Raise a ValueError where what was given beside X does not fit all of its rows."""
 
     def _check(self, n_points: int) -> None:
         """Raise a ValueError where parameters do not fit the data or each other."""

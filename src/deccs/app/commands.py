@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,8 +17,9 @@ from rich.console import Group as Lines
 from rich.table import Table as Grid
 
 from deccs.app import run_folder
-from deccs.app.comparison import compare_runs
+from deccs.app.comparison import compare_runs, draw_flow
 from deccs.app.editing import edited_run
+from deccs.app.given import given_to
 from deccs.app.labels_file import LabelsFormat
 from deccs.app.methods import estimator_for, methods
 from deccs.app.output import (
@@ -52,7 +53,7 @@ from deccs.app.summary import is_of_same_fit, summarize, summary_text
 from deccs.base import Clusterer
 from deccs.clock import Clock
 from deccs.data.kinds import ColumnKind, short
-from deccs.data.tables import Table, read_table
+from deccs.data.tables import Table, read_like, read_table
 from deccs.data.tables.databases import without_password
 from deccs.data.tables.raw import GoneError, TableError, listed
 from deccs.data.tables.readers import READERS
@@ -71,6 +72,7 @@ from deccs.storage import CheckpointError, FolderCheckpoint, InUseError
 from deccs.storage.locks import NAME as LOCK
 
 MOST_KINDS_SHOWN = 60  # columns
+MOST_MOVES_SHOWN = 20  # between two runs
 EXTRAS = (
     "fastexcel",
     "connectorx",
@@ -144,20 +146,23 @@ def help_fit(request: FitRequest, output: Output, group: Group) -> None:
     model.set_params(callbacks=[writer])
     if "checkpoint" in model.get_params(deep=False):
         model.set_params(checkpoint=FolderCheckpoint(out / run_folder.CHECKPOINT))
+    given = given_to(request, table)
     with warnings_as_notes(Output(quiet=True)), prints_to_stderr():
         try:
-            model.fit(table.rows)
+            model.fit(table.rows, **given)
         except CheckpointError:
             if not request.overwrite:
                 raise
-            model.fit(table.rows)
+            model.fit(table.rows, **given)
 
 
 def table_to_fit(request: FitRequest, group: Group) -> Table:
+    if request.like is not None:
+        return table_like(request)
     return read_table(
         request.file,
         columns=request.columns,
-        exclude=request.exclude,
+        exclude=(*request.exclude, *([request.partial] if request.partial else [])),
         kinds={name: str(kind) for name, kind in request.kind.items()},
         id_column=request.id,
         missing=request.missing,
@@ -165,6 +170,27 @@ def table_to_fit(request: FitRequest, group: Group) -> Table:
         header=request.header,
         query=request.query,
         group=group,
+    )
+
+
+def table_like(request: FitRequest) -> Table:
+    """The data of a fit that is like an earlier one: columns are read as its model wants them."""
+    assert request.like is not None
+    for name in ("columns", "exclude", "kind"):
+        if getattr(request, name):
+            raise RequestError(
+                f"--{name} has no effect with --like: the columns are those of {request.like}. Leave it out."
+            )
+    model, preprocessing = load_model(Path(request.like))
+    if request.id is not None:
+        preprocessing = {**preprocessing, "id_column": request.id}
+    return read_like(
+        request.file,
+        preprocessing,
+        getattr(model, "coding_", None),
+        encoding=None if request.encoding == "utf-8" else request.encoding,
+        header=request.header,
+        query=request.query,
     )
 
 
@@ -204,7 +230,8 @@ def fit_into(
     checkpoint = FolderCheckpoint(out / run_folder.CHECKPOINT)
     try:
         with RunWriter(out, table, LabelsFormat.of(request)) as writer:
-            train(model, table, writer, checkpoint, output, overwrite=request.overwrite)
+            given = given_to(request, table)
+            train(model, table, given, writer, checkpoint, output, overwrite=request.overwrite)
             clock.lap("fit")
             seconds = clock.laps | writer.seconds
             summary = summarize(request, table, model, writer.answer(), seconds)
@@ -244,6 +271,7 @@ def report_failures(out: Path, output: Output) -> Iterator[None]:
 def train(
     model: Clusterer,
     table: Table,
+    given: Mapping[str, Any],
     writer: RunWriter,
     checkpoint: FolderCheckpoint,
     output: Output,
@@ -269,12 +297,12 @@ def train(
         if can_resume:
             model.set_params(checkpoint=checkpoint)
         try:
-            model.fit(table.rows)
+            model.fit(table.rows, **given)
         except CheckpointError as error:
             if not overwrite:
                 raise RunError(f"{error} Or add --overwrite to remove it.") from error
             checkpoint.discard()
-            model.fit(table.rows)
+            model.fit(table.rows, **given)
         except (InUseError, GoneError):  # the states are those of somebody else, or will be used
             raise
         except ValueError:
@@ -405,12 +433,23 @@ def compare(request: CompareRequest, output: Output) -> None:
         [*pair["runs"], f"{pair['rows_in_common']:,}", f"{pair['nmi']:.3f}", f"{pair['ari']:.3f}"]
         for pair in comparison["pairs"]
     ]
-    text = Lines(
+    moves = [
+        [pair["runs"][1], move["from"], move["to"], f"{move['rows']:,}", f"{move['share']:.1%}"]
+        for pair in comparison["pairs"]
+        for move in pair.get("moves", ())[:MOST_MOVES_SHOWN]
+    ]
+    parts: list[Any] = [
         grid(["run", ">rows", ">agreement", "cluster sizes"], runs),
         "",
         grid(["run", "and run", ">rows in common", ">NMI", ">ARI"], pairs),
-    )
+    ]
+    if moves:
+        parts += ["", grid(["in run", "from cluster", "to cluster", ">rows", ">of it"], moves)]
+    text = Lines(*parts)
     output.result(comparison, text)
+    if request.picture is not None:
+        draw_flow(request.folders, request.picture)
+        output.note(f"Wrote {request.picture}.")
 
 
 def plan(request: PlanRequest, output: Output) -> None:

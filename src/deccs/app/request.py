@@ -339,6 +339,15 @@ class FitRequest(Request, command="fit"):
             in_config=False,
         ),
     ] = None
+    like: Annotated[
+        str | None,
+        Option(
+            "An earlier run: its columns and scale are used, and clusters that are still there keep their numbers "
+            "and names.",
+            metavar="DIR",
+            sets="like",
+        ),
+    ] = None
     members: Annotated[
         tuple[str, ...] | None,
         Option(
@@ -363,6 +372,29 @@ class FitRequest(Request, command="fit"):
     ] = field(default_factory=dict)
     id: Annotated[
         str | None, Option("Column that names the rows.", metavar="COLUMN", default="row numbers")
+    ] = None
+    partial: Annotated[
+        str | None,
+        Option(
+            "Column with a few labels, empty or -1 where they are not known. It is left out of the clustering; "
+            "clusters follow the labels. For the method deccs.",
+            metavar="COLUMN",
+        ),
+    ] = None
+    must_link: Annotated[
+        str | None,
+        Option(
+            "CSV file with two columns: ids (or row numbers from 0) of rows that belong into one cluster. For the "
+            "method deccs.",
+            metavar="FILE",
+        ),
+    ] = None
+    cannot_link: Annotated[
+        str | None,
+        Option(
+            "The same of rows that belong into different clusters.",
+            metavar="FILE",
+        ),
     ] = None
     scale: Annotated[
         str | None,
@@ -565,11 +597,19 @@ class EditRequest(Request, command="edit"):
 
 @dataclass(frozen=True)
 class CompareRequest(Request, command="compare"):
-    """Compare the labels of two or more runs row by row (NMI and ARI). Rows are matched by id."""
+    """Compare the labels of two or more runs row by row: NMI, ARI, and who moved where. Rows are matched by id."""
 
     folders: Annotated[
         tuple[Path, ...], Argument("Folders that `deccs fit` has written.", "DIR DIR ...")
     ]
+    picture: Annotated[
+        Path | None,
+        Option(
+            "A picture of who moved where, from run to run; .svg, .png or .pdf.",
+            metavar="FILE",
+            in_config=False,
+        ),
+    ] = None
     as_json: Annotated[bool, AS_JSON] = False
 
 

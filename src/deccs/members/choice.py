@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from deccs.constraints.evidence import outcomes
+from deccs.constraints.given import Constraints
 from deccs.labels import NOISE
 from deccs.members.agreement import nmi_of_counts
 from deccs.members.candidate import Candidate
@@ -36,9 +38,17 @@ class Judge:
     panel: np.ndarray  # (n_panel, n_sample) partitions that no training for agreement has touched
     n_clusters: int
     earlier: np.ndarray | None = None  # (n_sample,) the clusters of a model that it should be like
+    constraints: Constraints | None = None  # of the sample
 
     def __call__(self, labels: np.ndarray) -> float:
         """The evidence for a partition of the sample, (n_sample,)."""
+        evidence = self.without_constraints(labels)
+        if self.constraints is None or evidence == NEVER:
+            return evidence
+        return evidence + outcomes(self.constraints, labels).evidence
+
+    def without_constraints(self, labels: np.ndarray) -> float:
+        """The evidence without what is known of some rows."""
         evidence = self.by_itself(labels)
         if self.earlier is None or evidence == NEVER:
             return evidence

@@ -18,8 +18,8 @@ from deccs.data.source import RowSource, SelectedRows, each_block
 from deccs.edits.editing import unique
 from deccs.edits.steps import Renumber
 from deccs.group.group import Group
-from deccs.labels import NOISE
 from deccs.inference.nearest import NearestInSample
+from deccs.labels import NOISE
 from deccs.refit.changes import Pooled, gone_clusters, spread_groups
 from deccs.refit.matching import match_clusters
 from deccs.seeds import generator_for
