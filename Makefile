@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 export DECCS_DATA ?= $(abspath $(wildcard ../shared/data))
 
-.PHONY: run test test-slow fuzz fuzz-runs soak lint format docs notebook dist bench bench-consensus bench-reading bench-scale bench-start clean
+.PHONY: run test test-slow fuzz fuzz-runs soak lint format docs notebook dist bench bench-consensus bench-reading bench-scale bench-start bench-serve clean
 
 run: $(STAMP)
 	DECCS_DATA= $(BIN)/deccs demo --out out
@@ -71,6 +71,10 @@ bench-reading: $(STAMP)
 # (quality, pace, a killed one); an hour, 8 GB of disk. SCALE="--only fit label" does a part.
 bench-scale: $(STAMP)
 	$(BIN)/python -m deccs_paper.scale.command --out results/scale.jsonl $(SCALE)
+
+# Requests a second of `deccs serve`, 20,000 malformed requests, a kill, a stop while it works; about five minutes.
+bench-serve: $(STAMP)
+	$(BIN)/python -m deccs_paper.serving_speed --out results/serving.jsonl
 
 # How soon a fitted model answers, from the shell and in Python, before a change and after it; ten minutes.
 BEFORE ?= c15e141

@@ -23,7 +23,7 @@ from deccs.app.plugins import add_plugin_commands
 from deccs.app.request import Argument, Entry, Request
 
 # Of commands that need little; the others are in ``commands``.
-HOMES = {"predict": "predicting", "mcp": "mcp.server", "skill": "skill"}
+HOMES = {"predict": "predicting", "serve": "serving", "mcp": "mcp.server", "skill": "skill"}
 
 
 class Commands(TyperGroup):

@@ -502,6 +502,38 @@ class PredictRequest(Request, command="predict"):
 
 
 @dataclass(frozen=True)
+class ServeRequest(Request, command="serve"):
+    """Answer HTTP requests with the model of a run, until Ctrl-C or SIGTERM: POST rows to /v1/predict.
+
+    The address is printed when it is ready. Only programs on this machine can reach it, unless --host says
+    otherwise. /openapi.json describes it.
+    """
+
+    run: Annotated[
+        Path, Argument("Folder that `deccs fit` has written, or any saved model.", "DIR|MODEL")
+    ]
+    host: Annotated[str, Option("Address to listen on; 0.0.0.0 for all of this machine.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, Option("Port; 0 for any that is free.", default="8000")] = 8000
+    allow_host: Annotated[
+        tuple[str, ...],
+        Option(
+            "Names by which clients may call it, such as clusters.lan,clusters; * for any.",
+            default="localhost and addresses",
+        ),
+    ] = ()
+    most_rows: Annotated[int, Option("Rows of a request.", default="100,000")] = 100_000
+    most_bytes: Annotated[int, Option("Bytes of the body of a request.", default="16,777,216")] = (
+        2**24
+    )
+    threads: Annotated[
+        int | None, Option("Large requests at a time.", default="the number of cores")
+    ] = None
+    quiet: Annotated[bool, QUIET] = False
+
+
+@dataclass(frozen=True)
 class ReportRequest(Request, command="report"):
     """Write the report of a run again: one HTML file that needs no network."""
 
