@@ -21,7 +21,7 @@ from tests.helpers.small import far_blobs, small_deccs
 def seen_of(points, labels=None):
     """Rows whose representation is themselves."""
     labels = np.zeros(len(points), dtype=np.int64) if labels is None else labels
-    return Seen(points, points, labels, np.ones(len(points)))
+    return Seen(points, points, labels)
 
 
 # The curve
@@ -29,19 +29,18 @@ def seen_of(points, labels=None):
 
 def test_a_surprise_is_the_log_of_the_share_above_by_hand():
     curve = Surprise.of(np.array([3.0, 1.0, 4.0, 2.0]))
-    # Half of each value is above itself: 3.5, 2.5, 1.5 and 0.5 of 4.
-    assert_allclose(curve(np.array([1.0, 2, 3, 4])), -np.log(np.array([3.5, 2.5, 1.5, 0.5]) / 4))
-    assert_allclose(curve.share(np.array([1.0, 4.0])), [0.125, 0.875])
+    # A fifth new value is above the first of four with probability 4/5, ..., above all with 1/5.
+    assert_allclose(curve(np.array([1.0, 2, 3, 4])), -np.log(np.array([4, 3, 2, 1]) / 5))
+    assert_allclose(curve.share(np.array([1.0, 4.0])), [0.2, 0.8])
 
 
 def test_a_curve_keeps_few_points_and_hardly_changes():
     values = np.random.default_rng(0).normal(size=5_000)
     curve = Surprise.of(values)
     assert len(curve.values) <= MOST_KNOTS
-    exact = (values[:, None] > values).mean(axis=1) + 0.5 / len(values)
-    assert_allclose(curve.share(values), exact, atol=0.003)
-    rare = np.sort(values)[-100:]
-    assert_allclose(np.log(1 - curve.share(rare)), np.log(1 - np.sort(exact)[-100:]), atol=0.06)
+    ordered, exact = np.sort(values), np.arange(1, 5_001) / 5_001
+    assert_allclose(curve.share(ordered), exact, atol=0.006)
+    assert_allclose(np.log(1 - curve.share(ordered)), np.log(1 - exact), atol=0.1)
 
 
 @pytest.mark.parametrize("values", [np.zeros(30), np.arange(30.0), np.repeat([0.0, 1], 15)])
@@ -180,7 +179,9 @@ def test_a_model_without_novelty_says_why(fitted):
 
 def test_deep_methods_tell_novelty_too():
     X = far_blobs().X
-    model = deccs.deep.IDEC(3, network=deccs.Network(layers=(8, 2)), n_steps=5, random_state=0).fit(X)
+    model = deccs.deep.IDEC(3, network=deccs.Network(layers=(8, 2)), n_steps=5, random_state=0).fit(
+        X
+    )
     assert model.novelty([[30.0, 0, 0, 0]])[0] > 0.99 > model.novelty(X).mean()
 
 

@@ -1,7 +1,7 @@
 """What speaks for a row being unlike those of the fit: no label, no training, and no network needed twice.
 
-Kept rows of the fit are looked at in three spaces: the scaled columns, the same in units of the
-spread inside clusters (*shape*), and the representation. A network gives rows back better that it
+Kept rows of the fit are looked at in units of the spread inside clusters (*shape*), and in the
+representation. A network gives rows back better that it
 has learned from, by up to a hundred times for small data, and its own error would call every new row
 unusual. So a row is given back from its representation by the kept rows next to it there, which can
 be done without the row itself.
@@ -15,7 +15,7 @@ from typing import Annotated
 import numpy as np
 
 from deccs.novelty.neighbors import nearest
-from deccs.storage import reals, stored, wholes
+from deccs.storage import reals, stored
 
 LEAST_KEPT = 20  # rows; nobody can tell from fewer what is unusual
 MOST_AXES = 50  # of wide rows; what they leave is kept as one number
@@ -98,11 +98,10 @@ class Seen:
     scaled: np.ndarray  # (n, n_features)
     Z: np.ndarray  # (n, n_latent)
     labels: np.ndarray  # (n,)
-    support: np.ndarray  # (n,) of the members for the label, from 0 to 1
 
     def rows(self, index: np.ndarray) -> Seen:
         """Some of the rows."""
-        return Seen(self.scaled[index], self.Z[index], self.labels[index], self.support[index])
+        return Seen(self.scaled[index], self.Z[index], self.labels[index])
 
 
 @stored
@@ -115,7 +114,6 @@ class Kept:
     points: Annotated[np.ndarray, reals("n_kept", "n_axes")]
     rest: Annotated[np.ndarray, reals("n_kept", least=0)]
     Z: Annotated[np.ndarray, reals("n_kept", "n_latent")]
-    labels: Annotated[np.ndarray, wholes("n_kept")]
     # How far the last and the next neighbor of each kept row are, shaped and in the representation.
     spread: Annotated[np.ndarray, reals("n_kept", 2, least=0)]
     spread_Z: Annotated[np.ndarray, reals("n_kept", 2, least=0)]
@@ -129,8 +127,6 @@ class Kept:
         width = len(self.axes.mean) if axes is None else axes.shape[1]
         if width != self.points.shape[1]:
             raise ValueError("Kept must have the axes of its points")
-        if self.labels.max() >= len(self.usual) - 1:
-            raise ValueError("Kept has clusters that nothing is known of")
 
     @classmethod
     def of(cls, seen: Seen, n_clusters: int, learned: np.ndarray | None = None) -> Kept:
@@ -147,20 +143,12 @@ class Kept:
         usual = np.full(n_clusters + 1, np.median(logs))  # the last place, -1, is for noise
         for cluster in np.unique(seen.labels[seen.labels >= 0]):
             usual[cluster] = np.median(logs[seen.labels == cluster])
-        return cls(axes, shape, points, rest, Z, seen.labels, spread, spread_Z, usual)
+        return cls(axes, shape, points, rest, Z, spread, spread_Z, usual)
 
     def terms(self, seen: Seen, without: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """What is weighed, (n,) each. ``without`` (n,) are the places of the rows among those kept, if they are."""
         points, rest = self.axes(seen.scaled)
         Z = single(np.clip(seen.Z, -FARTHEST, FARTHEST))
-        # Rests of different rows have nothing to do with each other: their squares are added.
-        own, others = np.zeros((2, len(points), 1)), np.zeros((len(self.points), 1))
-        far, _ = nearest(
-            np.hstack([points, rest[:, None], own[0]]),
-            np.hstack([self.points, others, self.rest[:, None]]),
-            N_NEAR,
-            without,
-        )
         shaped = single(points @ self.shape)
         near, beside = nearest(shaped, single(self.points @ self.shape), N_DENSE, without)
         near_Z, beside_Z = nearest(Z, self.Z, N_NEAR, without)
@@ -171,12 +159,10 @@ class Kept:
         error = np.square(points - mean).sum(axis=1) + rests
         return {
             "reconstruction": log(np.sqrt(error)),
-            "distance": log(far[:, -1]),
             "cluster": log(near[:, N_NEAR - 1]) - self.usual[seen.labels],
             "density": log(near[:, -1]) - self._around(self.spread, near, beside, without),
             "representation": log(near_Z[:, -1])
             - self._around(self.spread_Z, near_Z, beside_Z, without),
-            "disagreement": (self.labels[beside] != seen.labels[:, None]).mean(axis=1),
         }
 
     def _around(

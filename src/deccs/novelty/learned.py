@@ -24,11 +24,9 @@ MOST_WEIGHT = 100
 # Learned on a pool of data sets with a class left out, see docs/watching.md.
 WEIGHTS = {
     "reconstruction": 1.0,
-    "distance": 1.0,
-    "cluster": 1.0,
+    "cluster": 2.0,
     "density": 1.0,
     "representation": 1.0,
-    "disagreement": 0.0,
 }
 
 
@@ -61,18 +59,13 @@ class Novelty:
 
 def seen_rows(answer: Answer, scaled: np.ndarray) -> Seen:
     """Scaled rows (n, n_features) with what the model says of them."""
-    support = np.ones(len(answer)) if answer.support is None else answer.support
-    return Seen(scaled, answer.Z, answer.labels, support)
+    return Seen(scaled, answer.Z, answer.labels)
 
 
 def joined_rows(parts: Sequence[Seen]) -> Seen:
     """All rows of some parts, in their order."""
-    return Seen(
-        *(
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("scaled", "Z", "labels", "support")
-        )
-    )
+    names = ("scaled", "Z", "labels")
+    return Seen(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def learn_novelty(seen: Seen, n_clusters: int, seed: int) -> Novelty | None:

@@ -41,14 +41,16 @@ class Surprise:
     def of(cls, held_out: np.ndarray) -> Self:
         """The curve of (n_held_out,) values. Copies of a value have one surprise, that of their middle.
 
+        A new value is above the r-th of n with probability 1 - r / (n + 1), whatever they are spread like.
+
         >>> curve = Surprise.of(np.array([1.0, 2, 2, 3]))
-        >>> np.exp(-curve(np.array([1.0, 2, 3])))  # of 4 values 3.5, 2 and 0.5 are at least as large
-        array([0.875, 0.5  , 0.125])
+        >>> np.exp(-curve(np.array([1.0, 2, 3])))  # r is 1, 2.5 and 4
+        array([0.8, 0.5, 0.2])
         """
         ordered = np.sort(held_out)
         n = len(ordered)
         values, first, counts = np.unique(ordered, return_index=True, return_counts=True)
-        nats = -np.log(1 - (first + counts / 2) / n)
+        nats = -np.log(1 - (first + (counts + 1) / 2) / (n + 1))
         kept = knots(nats)
         top = ordered[-max(1, int(TAIL * n)) :]
         spread = (
