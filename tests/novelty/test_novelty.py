@@ -203,7 +203,7 @@ def test_tables_with_categories_and_gaps_tell_novelty():
 
 
 def test_the_sample_is_bounded(monkeypatch):
-    monkeypatch.setattr("deccs.base.MOST_KEPT", 30)
+    monkeypatch.setattr("deccs.base.MOST_JUDGED", 30)
     model = small_deccs().fit(far_blobs().X)
     assert len(model.novelty_.kept.points) == 30
-    assert learned.MOST_KEPT >= 1_000
+    assert learned.MOST_JUDGED >= 1_000

@@ -17,7 +17,7 @@ from deccs.novelty.evidence import LEAST_KEPT, Kept, Seen
 from deccs.novelty.surprise import Surprise
 from deccs.storage import stored
 
-MOST_KEPT = 2_000  # rows: the share of one in a hundred is known to a fifth
+MOST_JUDGED = 2_000  # rows: the share of one in a hundred is known to a fifth
 N_FOLDS = 5
 MANY = 20  # rows for each column
 MOST_WEIGHT = 100
