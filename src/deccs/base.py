@@ -82,6 +82,7 @@ from deccs.storage.checkpoints import FitFacts, as_fact
 from deccs.storage.models import ModelFiles
 from deccs.storage.networks import check_width
 from deccs.training.start import Start, starting_autoencoder
+from deccs.watching.sketch import Sketch, rows_to_sketch
 
 SCALE = one_of("auto", "global", "columns", "robust", "rows", None)
 KINDS_OF_COLUMNS = NONE | Rule(
@@ -175,6 +176,7 @@ class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
         "_drawn": Maybe(Drawn),
         "_stability": Maybe(list[ClusterStability]),
         "novelty_": Maybe(Novelty | None),
+        "sketch_": Maybe(Sketch | None),
     }
 
     n_clusters: Annotated[int | str | range, N_CLUSTERS] = 8
@@ -199,6 +201,7 @@ class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
             "_stability",
             "learning_rows_",
             "novelty_",
+            "sketch_",
             "embedding_",
             *STATE_OF_EDITS,
         ):  # of an earlier fit
@@ -290,6 +293,7 @@ class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
         if not hasattr(self, "n_clusters_"):
             self.n_clusters_ = max(int(labels.max()) + 1, self.n_wanted or 1)
         self._name_clusters(fit.source, labels)
+        self.sketch_: Sketch | None = self._sketched(fit.source)
         if self.TELLS_NOVELTY:
             self.novelty_: Novelty | None = self._learned_novelty(fit)
 
@@ -596,6 +600,11 @@ class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
         return self._edited_blocks(
             lambda: self._learned_label_blocks(source), lambda: self._answers(source)
         )
+
+    def _sketched(self, source: RowSource) -> Sketch | None:
+        """What the columns look like, for later data to be compared with."""
+        rows = evenly(source.shape[0], rows_to_sketch(*source.shape))
+        return Sketch.of(self._described(SelectedRows(source, rows)))
 
     def _learned_novelty(self, fit: Fit) -> Novelty | None:
         """What is unusual, learned from a sample of the rows that the fit learned from."""

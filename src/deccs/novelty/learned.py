@@ -47,6 +47,11 @@ class Novelty:
         if not all(0 <= weight <= MOST_WEIGHT for weight in self.weights.values()):
             raise ValueError(f"Novelty must have weights from 0 to {MOST_WEIGHT}")
 
+    @property
+    def n_held_out(self) -> int:
+        """How many rows the rate rests on: each kept one was judged as if it were new."""
+        return len(self.kept.points)
+
     def is_of(self, n_features: int, n_clusters: int) -> bool:
         """Whether it can judge rows of so many scaled columns with labels of so many clusters."""
         kept = self.kept
