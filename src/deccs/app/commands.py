@@ -48,11 +48,23 @@ from deccs.app.request import (
     RenameRequest,
     ReportRequest,
     RequestError,
+    WatchRequest,
 )
 from deccs.app.run_error import RunError
 from deccs.app.run_folder import RunLog, RunWriter, write_run_report
 from deccs.app.run_reading import load_model, read_summary, training_table
 from deccs.app.summary import is_of_same_fit, summarize, summary_text
+from deccs.app.watching import (
+    DRIFTED,
+    check_novelty,
+    checked_rate,
+    drift_in,
+    entry_for,
+    file_sha256,
+    model_sha256,
+    rejecting,
+    table_rows,
+)
 from deccs.base import Clusterer
 from deccs.clock import Clock
 from deccs.data.kinds import ColumnKind, short
@@ -71,9 +83,11 @@ from deccs.group.watch import GroupError
 from deccs.json_values import finite
 from deccs.members import default
 from deccs.network.device import pick_device
+from deccs.report.drift_page import write_drift_page, write_history_page
 from deccs.storage import CheckpointError, FolderCheckpoint, InUseError
 from deccs.storage.atomic import replacing
 from deccs.storage.locks import NAME as LOCK
+from deccs.watching import history
 
 MOST_KINDS_SHOWN = 60  # columns
 EXTRAS = (
@@ -348,6 +362,9 @@ def predict(request: PredictRequest, output: Output) -> None:
     if out is not None and out.exists() and not request.overwrite:
         raise RunError(f"{out} exists. Give another file with --out, or add --overwrite.")
     model, preprocessing = load_model(request.run)
+    rate = checked_rate(request.reject)
+    if rate is not None or request.novelty:
+        check_novelty(model, "--novelty" if rate is None else "--reject")
     labels_format = LabelsFormat.for_file(out, request)
     table = read_like(
         request.file,
@@ -362,13 +379,74 @@ def predict(request: PredictRequest, output: Output) -> None:
         output.note(note)
     names = getattr(model, "cluster_names_", None)
     with warnings_as_notes(output):
-        answers: Iterable[Answer] = model.answers(table.rows) if table.kept.any() else ()
+        answers: Iterable[Answer] = ()
+        if table.kept.any():
+            told = model.answers(table.rows, novelty=rate is not None or request.novelty)
+            answers = rejecting(told, rate, shown=request.novelty)
         if out is None:
             print_labels(labels_format.opened(sys.stdout, table, names), answers, output)
-            return
-        with replacing(out) as file:
-            write_labels(labels_format.opened(file, table, names), answers)
-    output.note(f"Wrote {table.kept.sum():,} labels to {out}.")
+        else:
+            with replacing(out) as file:
+                write_labels(labels_format.opened(file, table, names), answers)
+            output.note(f"Wrote {table.kept.sum():,} labels to {out}.")
+        tell_drift(request, model, table, output)
+
+
+def tell_drift(request: PredictRequest, model: Clusterer, table: Table, output: Output) -> None:
+    """Say whether the file still looks like that of the fit, and write a page if that was asked for."""
+    if output.quiet and request.drift is None:
+        return
+    drift = drift_in(model, table)
+    if drift is None:
+        output.note("The file has too few rows to be compared with the data of the fit.")
+        return
+    output.note(drift.line())
+    if request.drift is not None:
+        write_drift_page(drift, request.drift, f"Drift of {title_of(request.file)[12:]}")
+        output.note(f"Wrote {request.drift}.")
+
+
+def watch(request: WatchRequest, output: Output) -> None:
+    """Compare files with the fit; lines of earlier files stay as they are."""
+    model, preprocessing = load_model(request.run)
+    path, fingerprint = request.run / history.HISTORY, model_sha256(request.run)
+    if not request.run.is_dir():
+        raise RunError(f"{request.run} is a file. Give the folder that `deccs fit` has written.")
+    entries, compared = history.read(path), []
+    for file in request.files:
+        sha256 = file_sha256(file)
+        entry = history.known_as(entries, sha256, fingerprint)
+        if entry is not None:
+            output.note(f"{without_password(file)} was compared before, as {entry.file}.")
+            compared.append(entry)
+            continue
+        coding = getattr(model, "coding_", None)
+        table = read_like(file, preprocessing, coding, missing=request.missing, query=request.query)
+        with warnings_as_notes(output):
+            drift = drift_in(model, table)
+        if drift is None:
+            output.note(f"{without_password(file)} has too few rows to be compared.")
+            continue
+        entry = entry_for(drift, file, sha256, fingerprint)
+        history.append(path, entry)
+        entries.append(entry)
+        compared.append(entry)
+        output.note(f"{entry.file}: {entry.summary}")
+    if request.page is not None:
+        write_history_page(entries, request.page, f"Drift since the fit of {request.run.name}")
+        output.note(f"Wrote {request.page}.")
+    heads = [
+        "file",
+        ">rows",
+        ">unlike the fit",
+        "cluster that changed most",
+        "columns that moved",
+        "",
+    ]
+    rows = [[printable(cell) for cell in row] for row in table_rows(entries)]
+    output.result({"files": [dict(entry.document) for entry in entries]}, grid(heads, rows))
+    if request.fail_on_drift and any(entry.is_drift for entry in compared):
+        raise typer.Exit(DRIFTED)
 
 
 def print_labels(file: LabelsWriter, answers: Iterable[Answer], output: Output) -> None:
