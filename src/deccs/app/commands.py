@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -17,18 +16,16 @@ import typer
 from rich.console import Group as Lines
 from rich.table import Table as Grid
 
-from deccs.answer import Answer
 from deccs.app import run_folder
-from deccs.app.comparison import compare_runs
+from deccs.app.comparison import compare_runs, draw_flow
 from deccs.app.editing import edited_run
-from deccs.app.labels_file import LabelsFormat, LabelsWriter
+from deccs.app.labels_file import LabelsFormat
 from deccs.app.methods import estimator_for, methods
 from deccs.app.output import (
     BAD_INPUT,
     INTERRUPTED,
     UNEXPECTED,
     Output,
-    give_up,
     in_words,
     printable,
     prints_to_stderr,
@@ -44,7 +41,6 @@ from deccs.app.request import (
     FitRequest,
     InfoRequest,
     PlanRequest,
-    PredictRequest,
     RenameRequest,
     ReportRequest,
     RequestError,
@@ -56,13 +52,10 @@ from deccs.app.run_reading import load_model, read_summary, training_table
 from deccs.app.summary import is_of_same_fit, summarize, summary_text
 from deccs.app.watching import (
     DRIFTED,
-    check_novelty,
-    checked_rate,
     drift_in,
     entry_for,
     file_sha256,
     model_sha256,
-    rejecting,
     table_rows,
 )
 from deccs.base import Clusterer
@@ -83,13 +76,13 @@ from deccs.group.watch import GroupError
 from deccs.json_values import finite
 from deccs.members import default
 from deccs.network.device import pick_device
-from deccs.report.drift_page import write_drift_page, write_history_page
+from deccs.report.drift_page import write_history_page
 from deccs.storage import CheckpointError, FolderCheckpoint, InUseError
-from deccs.storage.atomic import replacing
 from deccs.storage.locks import NAME as LOCK
 from deccs.watching import history
 
 MOST_KINDS_SHOWN = 60  # columns
+MOST_MOVES_SHOWN = 20  # between two runs
 EXTRAS = (
     "fastexcel",
     "connectorx",
@@ -173,6 +166,8 @@ def help_fit(request: FitRequest, output: Output, group: Group) -> None:
 
 
 def table_to_fit(request: FitRequest, group: Group) -> Table:
+    if request.like is not None:
+        return table_like(request)
     return read_table(
         request.file,
         columns=request.columns,
@@ -184,6 +179,27 @@ def table_to_fit(request: FitRequest, group: Group) -> Table:
         header=request.header,
         query=request.query,
         group=group,
+    )
+
+
+def table_like(request: FitRequest) -> Table:
+    """The data of a fit that is like an earlier one: columns are read as its model wants them."""
+    assert request.like is not None
+    for name in ("columns", "exclude", "kind"):
+        if getattr(request, name):
+            raise RequestError(
+                f"--{name} has no effect with --like: the columns are those of {request.like}. Leave it out."
+            )
+    model, preprocessing = load_model(Path(request.like))
+    if request.id is not None:
+        preprocessing = {**preprocessing, "id_column": request.id}
+    return read_like(
+        request.file,
+        preprocessing,
+        getattr(model, "coding_", None),
+        encoding=None if request.encoding == "utf-8" else request.encoding,
+        header=request.header,
+        query=request.query,
     )
 
 
@@ -357,55 +373,6 @@ def title_of(file: str) -> str:
     return f"Clusters of {without_password(file).rpartition('/')[2]}"
 
 
-def predict(request: PredictRequest, output: Output) -> None:
-    out = request.out
-    if out is not None and out.exists() and not request.overwrite:
-        raise RunError(f"{out} exists. Give another file with --out, or add --overwrite.")
-    model, preprocessing = load_model(request.run)
-    rate = checked_rate(request.reject)
-    if rate is not None or request.novelty:
-        check_novelty(model, "--novelty" if rate is None else "--reject")
-    labels_format = LabelsFormat.for_file(out, request)
-    table = read_like(
-        request.file,
-        preprocessing,
-        getattr(model, "coding_", None),
-        missing=request.missing,
-        encoding=request.encoding,
-        header=request.header,
-        query=request.query,
-    )
-    for note in table.notes:
-        output.note(note)
-    names = getattr(model, "cluster_names_", None)
-    with warnings_as_notes(output):
-        answers: Iterable[Answer] = ()
-        if table.kept.any():
-            told = model.answers(table.rows, novelty=rate is not None or request.novelty)
-            answers = rejecting(told, rate, shown=request.novelty)
-        if out is None:
-            print_labels(labels_format.opened(sys.stdout, table, names), answers, output)
-        else:
-            with replacing(out) as file:
-                write_labels(labels_format.opened(file, table, names), answers)
-            output.note(f"Wrote {table.kept.sum():,} labels to {out}.")
-        tell_drift(request, model, table, output)
-
-
-def tell_drift(request: PredictRequest, model: Clusterer, table: Table, output: Output) -> None:
-    """Say whether the file still looks like that of the fit, and write a page if that was asked for."""
-    if output.quiet and request.drift is None:
-        return
-    drift = drift_in(model, table)
-    if drift is None:
-        output.note("The file has too few rows to be compared with the data of the fit.")
-        return
-    output.note(drift.line())
-    if request.drift is not None:
-        write_drift_page(drift, request.drift, f"Drift of {title_of(request.file)[12:]}")
-        output.note(f"Wrote {request.drift}.")
-
-
 def watch(request: WatchRequest, output: Output) -> None:
     """Compare files with the fit; lines of earlier files stay as they are."""
     model, preprocessing = load_model(request.run)
@@ -447,22 +414,6 @@ def watch(request: WatchRequest, output: Output) -> None:
     output.result({"files": [dict(entry.document) for entry in entries]}, grid(heads, rows))
     if request.fail_on_drift and any(entry.is_drift for entry in compared):
         raise typer.Exit(DRIFTED)
-
-
-def print_labels(file: LabelsWriter, answers: Iterable[Answer], output: Output) -> None:
-    try:
-        write_labels(file, answers)
-        sys.stdout.flush()
-    except OSError as error:
-        give_up(sys.stdout)
-        message = f"Not all labels could be written to stdout: {error}. Give a file with --out."
-        raise output.failure(message, UNEXPECTED) from error
-
-
-def write_labels(file: LabelsWriter, answers: Iterable[Answer]) -> None:
-    for answer in answers:
-        file.write(answer)
-    file.finish()
 
 
 def report(request: ReportRequest, output: Output) -> None:
@@ -532,12 +483,23 @@ def compare(request: CompareRequest, output: Output) -> None:
         [*pair["runs"], f"{pair['rows_in_common']:,}", f"{pair['nmi']:.3f}", f"{pair['ari']:.3f}"]
         for pair in comparison["pairs"]
     ]
-    text = Lines(
+    moves = [
+        [pair["runs"][1], move["from"], move["to"], f"{move['rows']:,}", f"{move['share']:.1%}"]
+        for pair in comparison["pairs"]
+        for move in pair.get("moves", ())[:MOST_MOVES_SHOWN]
+    ]
+    parts: list[Any] = [
         grid(["run", ">rows", ">agreement", "cluster sizes"], runs),
         "",
         grid(["run", "and run", ">rows in common", ">NMI", ">ARI"], pairs),
-    )
+    ]
+    if moves:
+        parts += ["", grid(["in run", "from cluster", "to cluster", ">rows", ">of it"], moves)]
+    text = Lines(*parts)
     output.result(comparison, text)
+    if request.picture is not None:
+        draw_flow(request.folders, request.picture)
+        output.note(f"Wrote {request.picture}.")
 
 
 def plan(request: PlanRequest, output: Output) -> None:

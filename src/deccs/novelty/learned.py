@@ -55,7 +55,7 @@ class Novelty:
     def is_of(self, n_features: int, n_clusters: int) -> bool:
         """Whether it can judge rows of so many scaled columns with labels of so many clusters."""
         kept = self.kept
-        return len(kept.axes.mean) == n_features and len(kept.usual) == n_clusters + 1
+        return len(kept.axes.mean) == n_features and len(kept.usual) > n_clusters
 
     def __call__(self, seen: Seen) -> np.ndarray:
         """(n,) from 0 to 1: the share of new rows of the fit's kind that are less unusual."""
