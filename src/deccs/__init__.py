@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from deccs.predictor import Predictor, load
     from deccs.rounds.records import Round
     from deccs.settings import Network, Pretraining, Rounds
+    from deccs.watching.drift import Drift, drift
 
 # Where the names are. They are loaded when first used: torch takes seconds, and who asks for --help needs none of it.
 HOMES = {
@@ -51,6 +52,8 @@ HOMES = {
     "distributed": "group.joining",
     "kinds_of": "data.kinds",
     "default_members": "members.default",
+    "drift": "watching.drift",
+    "Drift": "watching.drift",
     **dict.fromkeys(
         (
             "AutoencoderConsensus",
@@ -84,6 +87,7 @@ __all__ = [
     "DECCS",
     "Answer",
     "Callback",
+    "Drift",
     "Network",
     "Progress",
     "Rounds",
@@ -107,6 +111,7 @@ __all__ = [
     "deep",
     "default_members",
     "distributed",
+    "drift",
     "kinds_of",
     "load",
     "plots",

@@ -495,6 +495,18 @@ class PredictRequest(Request, command="predict"):
         bool | None,
         Option("Whether the file begins with column names.", HEADER, default=AS_IN_FIT),
     ] = None
+    reject: Annotated[
+        str | None,
+        Option(
+            "Give -1 to rows more unusual than all but this share of rows like those of the fit: 0.01.",
+            metavar="RATE",
+        ),
+    ] = None
+    novelty: Annotated[bool, Option("Write how unusual each row is beside its label.")] = False
+    drift: Annotated[
+        Path | None,
+        Option("Write what has changed since the fit to this HTML file.", metavar="FILE"),
+    ] = None
     with_columns: Annotated[bool, WITH_COLUMNS] = False
     raw_ids: Annotated[bool, RAW_IDS] = False
     overwrite: Annotated[bool, OVERWRITE] = False
@@ -530,6 +542,30 @@ class ServeRequest(Request, command="serve"):
     threads: Annotated[
         int | None, Option("Large requests at a time.", default="the number of cores")
     ] = None
+    quiet: Annotated[bool, QUIET] = False
+
+
+@dataclass(frozen=True)
+class WatchRequest(Request, command="watch"):
+    """Compare files with the data of a fit, and keep a history of them in the folder of the run.
+
+    Exit code 3: --fail-on-drift was given, and one of the files has drifted.
+    """
+
+    run: Annotated[Path, RUN]
+    files: Annotated[tuple[str, ...], Argument(FILE.help, "[FILE ...]", True)] = ()
+    page: Annotated[Path | None, Option("Write the history to this HTML file.", metavar="FILE")] = (
+        None
+    )
+    fail_on_drift: Annotated[
+        bool, Option("End with exit code 3 if a file has drifted.", in_config=False)
+    ] = False
+    missing: Annotated[
+        str | None,
+        Option("Missing values: auto, error, drop or mean (of the fit).", default=AS_IN_FIT),
+    ] = None
+    query: Annotated[str | None, QUERY] = None
+    as_json: Annotated[bool, AS_JSON] = False
     quiet: Annotated[bool, QUIET] = False
 
 
