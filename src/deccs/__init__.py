@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from deccs._version import __version__
 
 if TYPE_CHECKING:
-    from deccs import consensus, datasets, deep, plots, report, scores
+    from deccs import consensus, datasets, deep, export, plots, report, scores
     from deccs.answer import Answer
     from deccs.consensus import (
         AutoencoderConsensus,
@@ -56,7 +56,7 @@ HOMES = {
         "consensus",
     ),
 }
-MODULES = ("consensus", "datasets", "deep", "plots", "report", "scores")
+MODULES = ("consensus", "datasets", "deep", "export", "plots", "report", "scores")
 
 
 def __getattr__(name: str) -> object:
@@ -99,6 +99,7 @@ __all__ = [
     "deep",
     "default_members",
     "distributed",
+    "export",
     "kinds_of",
     "plots",
     "report",

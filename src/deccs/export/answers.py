@@ -102,7 +102,9 @@ def said_by_deccs(model: DECCS, graph: Graph, rows: GraphRows) -> Said:
     assert labels is not None
     belongs = looked_up(model._cluster_map, member_labels)  # (n, n_members) the result's clusters
     if probabilities is None:
-        probabilities = votes(belongs, labels, (len(model._cluster_map), model.n_clusters_), Z.dtype)
+        probabilities = votes(
+            belongs, labels, (len(model._cluster_map), model.n_clusters_), Z.dtype
+        )
     support = support_of(model, by_head, belongs, labels)
     trust = getattr(model, "trust_", None)
     return Said(
@@ -186,7 +188,9 @@ def said_by_dcn(model: DCN, graph: Graph, rows: GraphRows) -> Said:
 def said_by_deepect(model: DeepECT, graph: Graph, rows: GraphRows) -> Said:
     Z, tree = embedding(model, rows), model.tree_
     centers = tree.centers[tree.leaves]
-    of_leaf = tree.labels(centers, len(model.cluster_centers_))  # a leaf's center is nearest to itself
+    of_leaf = tree.labels(
+        centers, len(model.cluster_centers_)
+    )  # a leaf's center is nearest to itself
     labels = graph.constant(of_leaf, WHOLE).take(nearest_center(Z, centers))
     return hard(Z, labels, model.n_wanted)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from deccs.network.autoencoder import TrainingError
 N_DRAWN = 200  # rows, beside those the model keeps
 TOLERANCE = {"double": 1e-5, "single": 1e-2}  # of probabilities
 MAY_DIFFER = {"double": 0.0, "single": 0.01}  # share of labels: of rows on a border
-SIZES = (1e3, 1e10, 1e100, 1e300)  # of extreme values, in deviations
+GIANT = 1e300
+SIZES = (1e3, 1e10, 1e100, GIANT)  # of extreme values, in deviations
 
 
 def session_of(content: bytes, n_threads: int = 0) -> Any:
@@ -42,7 +43,7 @@ def check_same(model: Any, content: bytes, precision: str, rows: Any = None) -> 
     session = session_of(content)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of gaps, which are wanted here
-        probes = list(probe_rows(model))
+        probes = list(probe_rows(model, precision))
     for X in [*probes, *([] if rows is None else [rows])]:
         compare(model, session, X, precision)
 
@@ -73,15 +74,18 @@ def compare(model: Any, session: Any, X: Any, precision: str) -> None:
             )
 
 
-def probe_rows(model: Any) -> Iterator[Any]:
-    """Rows to compare on: near those the model keeps, drawn at random, and extreme; one row, too."""
+def probe_rows(model: Any, precision: str) -> Iterator[Any]:
+    """Rows to compare on: near those the model keeps, drawn at random, and extreme; one row, too.
+
+    Single precision has no room for values that are far away from all others.
+    """
     if has_one_input(model):
         usual = usual_rows(model)
         yield usual
         yield usual[:1]
-        yield extreme_rows(model, usual)
+        yield extreme_rows(model, usual, SIZES if precision == "double" else ())
     else:
-        frame = probe_frame(model)
+        frame = probe_frame(model, GIANT if precision == "double" else 0.0)
         yield frame
         yield frame[:1]
 
@@ -120,17 +124,17 @@ def unbent(values: np.ndarray, center: np.ndarray, unit: np.ndarray) -> np.ndarr
     return np.where(unit == 0, values, curved)
 
 
-def extreme_rows(model: Any, usual: np.ndarray) -> np.ndarray:
+def extreme_rows(model: Any, usual: np.ndarray, sizes: Sequence[float]) -> np.ndarray:
     """Rows with gaps, and with values far away from all others."""
     rng = np.random.default_rng(1)
     rows = usual[rng.integers(len(usual), size=N_DRAWN)]
     rows[rng.random(rows.shape) < 0.3] = np.nan
-    if model.scaler_.kind == "none":  # networks overflow
+    if not sizes or model.scaler_.kind == "none":  # networks overflow
         return rows
     n_features = rows.shape[1]
     giants = [
         np.where(rng.random(n_features) < share, sign * size, usual[0])
-        for size in SIZES
+        for size in sizes
         for sign in (-1.0, 1.0)
         for share in (1 / n_features, 1.0)
     ]
@@ -138,7 +142,7 @@ def extreme_rows(model: Any, usual: np.ndarray) -> np.ndarray:
     return np.concatenate([rows, giants, limits])
 
 
-def probe_frame(model: Any) -> Any:
+def probe_frame(model: Any, giant: float) -> Any:
     """A frame with the columns of the fit: usual and rare levels, gaps, dates, numbers of any size."""
     import polars as pl
 
@@ -152,7 +156,7 @@ def probe_frame(model: Any) -> Any:
             values = scaler.deviation[cell] * rng.normal(size=n) * rng.choice([1, 3], n)
             values = unbent(values + scaler.mean[cell], scaler.center[cell], scaler.unit[cell])
             if column.kind == "number":
-                values[:4] = [0.0, 1e300, -1e300, 1e10]
+                values[:4] = [0.0, giant, -giant, giant**0.1]
                 columns.append(pl.Series(column.name, values).set(pl.Series(gaps), None))
             else:
                 stamps = pl.Series(column.name, (values * DAY * 1e6).astype(np.int64))

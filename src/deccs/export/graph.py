@@ -3,7 +3,7 @@
 >>> graph = Graph()
 >>> x = graph.input("x", np.float64, 2)
 >>> y = (x - np.array([1.0, 0.0])).sum()
->>> [node.op_type for node in graph.model({"y": y}, {}).graph.node]
+>>> [node.op_type for node in graph.model({"y": y}, {}, flat="y").graph.node]
 ['Sub', 'ReduceSum']
 
 Only operators are used that onnxruntime has in double precision: there is no Asinh and no Erf, and LeakyRelu came late.
@@ -11,7 +11,7 @@ Only operators are used that onnxruntime has in double precision: there is no As
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -215,8 +215,13 @@ class Graph:
         """Several tensors side by side."""
         return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=axis)
 
-    def model(self, outputs: Mapping[str, Tensor], metadata: Mapping[str, str]) -> Any:
-        """The ONNX model of some outputs: (n,), or (n, width)."""
+    def model(
+        self,
+        outputs: Mapping[str, Tensor],
+        metadata: Mapping[str, str],
+        flat: Collection[str] = (),
+    ) -> Any:
+        """The ONNX model of some outputs: (n, width), but those in ``flat`` are (n,)."""
         onnx = onnx_library()
         helper = onnx.helper
         named = {tensor.name: name for name, tensor in outputs.items()}
@@ -239,7 +244,9 @@ class Graph:
             if name in used
         ]
         results = [
-            helper.make_tensor_value_info(name, type_of(tensor.dtype), None)
+            helper.make_tensor_value_info(
+                name, type_of(tensor.dtype), ["n"] if name in flat else ["n", None]
+            )
             for name, tensor in outputs.items()
         ]
         graph = helper.make_graph(nodes, "deccs", self.inputs, results, constants)
@@ -253,9 +260,7 @@ class Graph:
 def type_of(dtype: np.dtype[Any]) -> int:
     """ONNX's number of a type."""
     onnx = onnx_library()
-    return (
-        onnx.TensorProto.STRING if dtype == TEXT else onnx.helper.np_dtype_to_tensor_dtype(dtype)
-    )
+    return onnx.TensorProto.STRING if dtype == TEXT else onnx.helper.np_dtype_to_tensor_dtype(dtype)
 
 
 def needed(nodes: Sequence[Any], wanted: set[str]) -> list[Any]:

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 
 from deccs.data.coding import Column, as_words, coded_dates, coded_numbers
-from deccs.data.frames import as_polars, column, is_frame
+from deccs.data.frames import as_polars, column
+from deccs.data.inputs import as_rows
 from deccs.export.rows import column_inputs, has_one_input
 
-PRECISIONS = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
-OUTPUT_NAMES = ("labels", "probabilities", "confidence", "novelty", "embedding", "members")
+PRECISIONS: dict[str, np.dtype[Any]] = {
+    "double": np.dtype(np.float64),
+    "single": np.dtype(np.float32),
+}
 
 
 def onnx_inputs(model: Any, X: Any, *, precision: str = "double") -> dict[str, np.ndarray]:
@@ -23,17 +26,13 @@ def onnx_inputs(model: Any, X: Any, *, precision: str = "double") -> dict[str, n
     """
     real = PRECISIONS[precision]
     if has_one_input(model):
-        if is_frame(X):
-            names = getattr(model, "feature_names_in_", None)
-            frame = as_polars(X)
-            chosen = frame.collect() if names is None else frame.select(map(column, names)).collect()
-            X = np.column_stack([coded_numbers(Column(s.name, "number"), s) for s in chosen])
-        return {"X": np.ascontiguousarray(X, dtype=real)}
+        rows = as_rows(model, X, reset=False)
+        return {"X": np.ascontiguousarray(rows.read(slice(0, rows.shape[0])), dtype=real)}
     coding = model.coding_
     frame = as_polars(X)
     coding.check_columns(frame.collect_schema().names())
     chosen = frame.select(column(name) for name in coding.names).collect()
-    told = column_inputs(coding, OUTPUT_NAMES)
+    told = column_inputs(coding)
     return {
         each.input: values_of(how, chosen[how.name], real)[:, None]
         for how, each in zip(coding.columns, told, strict=True)
@@ -50,5 +49,3 @@ def values_of(how: Column, values: Any, real: Any) -> np.ndarray:
 
     words = pl.select(as_words(pl.lit(values), values.dtype)).to_series()
     return np.array(words.fill_null("").to_list(), dtype=object)
-
-

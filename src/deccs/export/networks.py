@@ -23,7 +23,8 @@ LEAST_LENGTH = 1e-12  # of torch's normalize
 
 def network(module: nn.Module, rows: Tensor, n_inputs: int) -> Tensor:
     """What a network makes of rows (n, n_inputs): (n, n_outputs)."""
-    values, shape = rows, (n_inputs,)
+    values = rows
+    shape: tuple[int, ...] = (n_inputs,)
     for layer in leaves(module):
         check_known(layer)
         values = layer_of(layer, values, shape)

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ OUTPUTS = {
     "members": "members",
 }
 USUAL = ("labels", "probabilities", "confidence")
+FLAT = ("labels", "confidence")  # one number for each row
 
 
 class NotChecked(UserWarning):
@@ -60,8 +60,8 @@ def export(
             )
         else:
             check_same(model, content, precision, rows=None if check is True else check)
-    with replacing(Path(path)) as temporary:
-        Path(temporary).write_bytes(content)
+    with replacing(path) as file:
+        file.write(content)
 
 
 def onnx_model(
@@ -69,7 +69,7 @@ def onnx_model(
 ) -> Any:
     """The ONNX model of a fitted model, not checked."""
     graph, real = Graph(), PRECISIONS[precision]
-    columns = [] if has_one_input(model) else column_inputs(model.coding_, tuple(OUTPUTS))
+    columns = [] if has_one_input(model) else column_inputs(model.coding_)
     rows = graph_rows(graph, model, columns, real)
     answer = said_by(model, graph, rows)
     found = {name: getattr(answer, where) for name, where in OUTPUTS.items()}
@@ -82,7 +82,7 @@ def onnx_model(
     # Rows that predict raises an error for have no label.
     odd = rows.odd | ~is_finite(answer.Z)
     shown = {name: without(odd, known[name], name) for name in wanted}
-    return graph.model(shown, metadata(model, columns, precision))
+    return graph.model(shown, metadata(model, columns, precision), FLAT)
 
 
 def is_finite(Z: Tensor) -> Tensor:
@@ -92,9 +92,8 @@ def is_finite(Z: Tensor) -> Tensor:
 
 def without(odd: Tensor, part: Tensor, name: str) -> Tensor:
     """A part of an answer, with "no label" or 0 for odd rows."""
-    is_flat = name in ("labels", "confidence")
     nothing = NOISE if name in ("labels", "members") else 0.0
-    return (odd if is_flat else odd.unsqueeze(1)).where(nothing, part)
+    return (odd if name in FLAT else odd.unsqueeze(1)).where(nothing, part)
 
 
 def metadata(model: Any, columns: Sequence[ColumnInput], precision: str) -> Mapping[str, str]:

@@ -18,6 +18,7 @@ from deccs.export.graph import ML, TEXT, WHOLE, ExportError, Graph, Tensor
 MAY_OVERFLOW = 1e290  # a mean beyond it may be farther from a value than any double
 YEAR = 365.2425  # days
 GAP = -1  # the code of a missing level
+OUTPUT_NAMES = ("labels", "probabilities", "confidence", "novelty", "embedding", "members")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +55,10 @@ def has_one_input(model: Any) -> bool:
     return coding is None or coding.is_plain
 
 
-def column_inputs(coding: Coding, reserved: tuple[str, ...]) -> list[ColumnInput]:
+def column_inputs(coding: Coding) -> list[ColumnInput]:
     """What the columns of a table are called in the file: by their names, but not like an output."""
     inputs: list[ColumnInput] = []
-    taken = set(reserved)
+    taken = set(OUTPUT_NAMES)
     for column in coding.columns:
         if column.kind == "text":
             raise ExportError(
@@ -118,7 +119,9 @@ def row_scaled(scaler: RowScaler, values: Tensor, n_features: int) -> Tensor:
     usual = length_of(values / scaler.deviation)  # (n, 1)
     is_usual = (usual > SMALL) & (usual < LARGE)
     largest = values.op("Abs").max(keepdims=True)
-    unit = is_usual.where(1.0, (largest > 0.0).where(largest, 1.0))  # of rows whose squares overflow
+    unit = is_usual.where(
+        1.0, (largest > 0.0).where(largest, 1.0)
+    )  # of rows whose squares overflow
     weighted = values / unit / scaler.deviation
     length = length_of(weighted)
     return weighted * (np.sqrt(float(n_features)) / (length > 0.0).where(length, 1.0))

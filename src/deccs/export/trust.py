@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from deccs.counting.trust import (
@@ -45,6 +47,11 @@ def confidence(trust: Trust, scaled: Tensor, labels: Tensor, support: Tensor) ->
     return logs.op("Sigmoid") * (WITHOUT_SIGNS if trust.signs.of_one_group else 1.0)
 
 
+def none(dtype: np.dtype[Any], least: float) -> float:
+    """A squared distance that is nothing but rounding."""
+    return max(least, float(np.finfo(dtype).eps) ** 0.5 / 10) ** 2
+
+
 def logit(share: Tensor) -> Tensor:
     return (share / (1.0 - share)).op("Log")
 
@@ -59,7 +66,8 @@ def around(trust: Trust, points: Tensor, labels: Tensor) -> tuple[Tensor, Tensor
     n_far = max(1, min(N_FAR, len(drawn.labels) - 2))
     n_neighbors = min(N_NEIGHBORS, n_far)
     squares, places = nearest(points, drawn.points, n_far + 1)
-    is_itself = squares.take([0], axis=1).equals(0.0).cast(WHOLE)  # (n, 1): not its own neighbor
+    # A drawn row is not its own neighbor: (n, 1). Its components may be rounded in another way.
+    is_itself = (squares.take([0], axis=1) <= none(points.dtype, least)).cast(WHOLE)
     neighbors = is_itself + np.arange(n_neighbors)  # (n, n_neighbors)
     their_labels = graph.constant(drawn.labels, WHOLE).take(
         places.op("GatherElements", neighbors, axis=1)
