@@ -6,8 +6,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-QUICK = {"random_state": 0}
-
 
 @pytest.fixture(scope="module")
 def table():
@@ -25,7 +23,8 @@ def table():
         "income": np.where(rng.random(n) < 0.1, np.nan, np.exp(2 * rng.normal(group, 1))),
         "age": rng.integers(18, 90, n),
         "color": [
-            None if day % 20 == 0 else ["red", "green", "teal"][g] for g, day in zip(group, days)
+            None if day % 20 == 0 else ["red", "green", "teal"][g]
+            for g, day in zip(group, days, strict=True)
         ],
         "size": [["small", "medium", "large"][g] for g in group],
         "member": [["yes", "no"][int(g > 0)] for g in group],

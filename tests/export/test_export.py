@@ -41,6 +41,12 @@ def outputs_of(model, X):
     return [name for name, part in parts.items() if getattr(answer, part) is not None]
 
 
+def first_weights(model):
+    """Of the unit that sums up to most."""
+    weights = model.autoencoder_.encoder[0].weight.detach().numpy()
+    return weights[np.abs(weights).sum(axis=1).argmax()]
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_a_file_says_what_the_model_says(fitted_models, name):
     model, X = fitted_models(name)
@@ -54,7 +60,8 @@ def test_a_file_says_what_the_model_says(fitted_models, name):
         assert_allclose(found["probabilities"], answer.probabilities, atol=1e-9)
     if "members" in names:
         assert_array_equal(found["members"].T, answer.members)
-    one, none = (run(session, onnx_inputs(model, X[:n])) for n in (1, 0))
+    given = onnx_inputs(model, X)
+    one, none = (run(session, {key: part[:n] for key, part in given.items()}) for n in (1, 0))
     assert_array_equal(one["labels"], answer.labels[:1])
     assert [len(part) for part in none.values()] == [0] * len(names)
 
@@ -91,7 +98,7 @@ def test_rows_that_predict_refuses_have_no_label(fitted_models, value):
 
 def test_rows_that_a_network_overflows_at_have_no_label(fitted_models):
     model, X = fitted_models("unscaled")
-    rows = np.vstack([X[0], np.full(4, 1e308)])
+    rows = np.vstack([X[0], np.copysign(1.7e308, first_weights(model))])
     assert_array_equal(run(exported(model), {"X": rows})["labels"], [model.labels_[0], -1])
 
 
@@ -140,7 +147,7 @@ def test_the_file_tells_what_it_is(fitted_models, tmp_path):
 
 
 def test_a_file_holds_what_was_asked_for(fitted_models):
-    model, X = fitted_models("DECCS")
+    model, _ = fitted_models("DECCS")
     labels_alone = onnx_file.onnx_model(model, outputs=["labels"])
     everything = onnx_file.onnx_model(model, outputs=ALL)
     assert len(labels_alone.SerializeToString()) < 0.5 * len(everything.SerializeToString())
@@ -180,7 +187,7 @@ def test_free_text_says_why_it_cannot(table, fitted_models):
 
 
 def test_another_answer_is_an_error_and_nothing_is_written(fitted_models, tmp_path, monkeypatch):
-    model, X = fitted_models("DEC")
+    model, _ = fitted_models("DEC")
     other, _ = fitted_models("IDEC")
     content = onnx_file.onnx_model(other).SerializeToString()
     with pytest.raises(ExportError, match="onnxruntime gives"):
@@ -215,3 +222,32 @@ def test_without_onnxruntime_a_file_is_written_with_a_warning(fitted_models, tmp
 def test_an_unknown_precision_is_refused(fitted_models, tmp_path):
     with pytest.raises(ValueError, match="precision must be 'double' or 'single', got 'half'"):
         fitted_models("DEC")[0].export(tmp_path / "m.onnx", precision="half")
+
+
+def edited_models(model):
+    """A model with each kind of edit, and with all of them."""
+    rows = np.flatnonzero(model.labels_ == model.labels_[0])[:3]
+    other = int(next(label for label in model.labels_ if label != model.labels_[0]))
+    yield model.merge([2, 0])
+    yield model.drop(1)
+    yield model.pin(rows, other)
+    split = model.split(int(np.bincount(model.labels_).argmax()))
+    yield split
+    yield split.merge([1, 3]).pin(rows, 1).drop(1).rename(2, "last")
+
+
+@pytest.mark.parametrize("name", ["DECCS", "DECCS of a table", "DEC", "k-means"])
+def test_edits_are_in_the_file(fitted_models, name):
+    model, X = fitted_models(name)
+    names = outputs_of(model, X)
+    inputs = onnx_inputs(model, X)
+    for edited in edited_models(model):
+        found = run(exported(edited, outputs=names), inputs)
+        answer = edited.answer(X)
+        assert_array_equal(found["labels"], answer.labels)
+        assert_allclose(found["confidence"], answer.confidence, atol=1e-9)
+        assert_allclose(found["probabilities"], answer.probabilities, atol=1e-9)
+        if "members" in names:
+            assert_array_equal(found["members"].T, answer.members)
+    told = json.loads(onnx_file.metadata(edited, [], "double")["clusters"])
+    assert told == list(edited.clusters_) and 1 not in told

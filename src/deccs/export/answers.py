@@ -26,7 +26,9 @@ from deccs.deep.iec import IEC
 from deccs.deep.plain import AutoencoderClustering
 from deccs.deep.spectralnet import SpectralNet
 from deccs.deep.vade import VaDE
+from deccs.edits.steps import descends
 from deccs.estimator import DECCS
+from deccs.export.edits import after_steps, number_in, settled
 from deccs.export.graph import WHOLE, ExportError, Graph, Tensor
 from deccs.export.nearest import place_of_nearest, squares
 from deccs.export.networks import network
@@ -48,6 +50,25 @@ class Said:
     probabilities: Tensor | None = None  # (n, n_clusters)
     confidence: Tensor | None = None  # (n,)
     members: Tensor | None = None  # (n, n_members)
+
+
+def answer_of(model: Clusterer, graph: Graph, rows: GraphRows) -> Said:
+    """The answer of a fitted model for rows, with its edits."""
+    said: Said = said_by(model, graph, rows)
+    if not model._steps or isinstance(model, DECCS):  # whose confidence is that of edited clusters
+        return said
+    edited = after_steps(model._steps, model._n_found, said.labels, said.Z, said.probabilities)
+    sure = said.confidence
+    if edited.probabilities is not None and sure is not None:
+        place = edited.labels.op("Max", 0).unsqueeze(1)
+        sure = edited.probabilities.op("GatherElements", place, axis=1).squeeze(1)
+    return Said(
+        said.Z,
+        edited.labels,
+        edited.probabilities,
+        None if sure is None else settled(sure, edited),
+        said.members,  # renumbered already
+    )
 
 
 @singledispatch
@@ -102,17 +123,23 @@ def said_by_deccs(model: DECCS, graph: Graph, rows: GraphRows) -> Said:
     assert labels is not None
     belongs = looked_up(model._cluster_map, member_labels)  # (n, n_members) the result's clusters
     if probabilities is None:
-        probabilities = votes(
-            belongs, labels, (len(model._cluster_map), model.n_clusters_), Z.dtype
-        )
-    support = support_of(model, by_head, belongs, labels)
-    trust = getattr(model, "trust_", None)
+        probabilities = votes(belongs, labels, (len(model._cluster_map), model._n_found), Z.dtype)
+    edited = after_steps(model._steps, model._n_found, labels, Z, probabilities)
+    support = support_of(model, by_head, belongs, edited.labels)
+    if edited.sure is not None:
+        support = support * edited.sure  # members know nothing of splits
+    sure, trust = support, getattr(model, "trust_", None)
+    if trust is not None:
+        # Of a dropped cluster nobody is asked.
+        sure = confidence(trust, rows.scaled, edited.labels.op("Max", 0), support)
+    numbers = np.stack(model._cluster_names)
+    members = looked_up(numbers, member_labels)
     return Said(
         Z,
-        labels,
-        probabilities,
-        support if trust is None else confidence(trust, rows.scaled, labels, support),
-        looked_up(np.stack(model._cluster_names), member_labels),
+        edited.labels,
+        edited.probabilities,
+        settled(sure, edited) if model._steps else sure,
+        renumbered(model, members, int(numbers.max())),
     )
 
 
@@ -135,14 +162,26 @@ def looked_up(tables: np.ndarray, member_labels: Tensor) -> Tensor:
 def support_of(model: DECCS, by_head: Tensor, belongs: Tensor, labels: Tensor) -> Tensor:
     """(n,) how sure the members are of those of their clusters that belong to the label."""
     n_heads, widest, _ = model.classifiers_.weight.shape
-    of_heads = by_head.graph.constant(model._cluster_map[None, :n_heads, :widest], WHOLE)
-    mine = of_heads.equals(labels.unsqueeze(1).unsqueeze(2)).cast(by_head.dtype)
-    total = (by_head * mine).sum(2).sum()
     n_members = len(model._cluster_map)
+    table = descends(model._steps, model._n_found)  # (n_found + 1, n_clusters + 1)
+    known = by_head.graph.constant(table.T, by_head.dtype)
+    of_label = known.take((labels < 0).where(table.shape[1] - 1, labels))  # (n, n_found + 1)
+    last = len(table) - 1  # for "no label"
+    of_heads = np.where(model._cluster_map < 0, last, model._cluster_map)[:n_heads, :widest]
+    mine = of_label.take(of_heads.ravel(), axis=1).reshape(0, n_heads, widest)
+    total = (by_head * mine).sum(2).sum()
     if n_members > n_heads:
-        confirms = belongs.take(np.arange(n_heads, n_members), axis=1).equals(labels.unsqueeze(1))
-        total = total + confirms.cast(by_head.dtype).sum()
+        of_views = belongs.take(np.arange(n_heads, n_members), axis=1)
+        of_views = (of_views < 0).where(last, of_views)
+        total = total + of_label.op("GatherElements", of_views, axis=1).sum()
     return total / float(n_members)
+
+
+def renumbered(model: Clusterer, members: Tensor, highest: int) -> Tensor:
+    """Labels of members, up to the highest, in the numbers after all edits."""
+    if not model._steps:
+        return members
+    return number_in(model._renumbered(np.append(np.arange(highest + 1), NOISE)), members)
 
 
 def votes(belongs: Tensor, labels: Tensor, shape: tuple[int, int], real: Any) -> Tensor:
@@ -234,10 +273,10 @@ def said_by_clusterer(model: AutoencoderClustering, graph: Graph, rows: GraphRow
     if not hasattr(clusterer, "predict"):
         known = model._nearest
         labels = graph.constant(known.labels, WHOLE).take(place_of_nearest(Z, known))
-        return hard(Z, labels, model.n_clusters_)
+        return hard(Z, labels, model._n_found)
     if type(clusterer) in (KMeans, MiniBatchKMeans):
         centers = np.asarray(clusterer.cluster_centers_, dtype=np.float64)
-        return hard(Z, nearest_center(Z, centers), model.n_clusters_)
+        return hard(Z, nearest_center(Z, centers), model._n_found)
     if type(clusterer) is GaussianMixture:
         return soft(Z, mixture_logits(clusterer, Z).softmax())
     raise ExportError(
@@ -281,7 +320,7 @@ def said_by_consensus(model: ConsensusClustering, graph: Graph, rows: GraphRows)
         Z,
         graph.constant(labels, WHOLE).take(place),
         confidence=graph.constant(share, Z.dtype).take(place),
-        members=graph.constant(members, WHOLE).take(place),
+        members=renumbered(model, graph.constant(members, WHOLE).take(place), int(members.max())),
     )
 
 

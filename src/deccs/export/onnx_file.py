@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from deccs._version import __version__
 from deccs.checks import check_value, one_of
-from deccs.export.answers import said_by
+from deccs.export.answers import answer_of
 from deccs.export.checking import check_same
 from deccs.export.graph import ExportError, Graph, Tensor
 from deccs.export.inputs import PRECISIONS
@@ -71,7 +71,7 @@ def onnx_model(
     graph, real = Graph(), PRECISIONS[precision]
     columns = [] if has_one_input(model) else column_inputs(model.coding_)
     rows = graph_rows(graph, model, columns, real)
-    answer = said_by(model, graph, rows)
+    answer = answer_of(model, graph, rows)
     found = {name: getattr(answer, where) for name, where in OUTPUTS.items()}
     known = {name: part for name, part in found.items() if part is not None}
     wanted = [name for name in USUAL if name in known] if outputs is None else list(outputs)
@@ -98,13 +98,13 @@ def without(odd: Tensor, part: Tensor, name: str) -> Tensor:
 
 def metadata(model: Any, columns: Sequence[ColumnInput], precision: str) -> Mapping[str, str]:
     """What the file says of itself."""
-    names = getattr(model, "cluster_names_", None) or model._numbered_names()
     of_array = [str(name) for name in getattr(model, "feature_names_in_", ())]
     about: dict[str, Any] = {
         "deccs": __version__,
         "class": type(model).__name__,
         "precision": precision,
-        "cluster_names": list(names),
+        "cluster_names": list(model._names()),
+        "clusters": list(model.clusters_),
         "columns": [vars(column) for column in columns] if columns else of_array,
     }
     return {
