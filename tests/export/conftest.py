@@ -7,6 +7,21 @@ import numpy as np
 import pytest
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """Fits and edits in a tenth of their time: what they are worth does not matter here."""
+    from deccs.counting import cluster_stability
+    from deccs.members import views
+    from deccs.rounds import classifiers
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classifiers, "MOST_STEPS", 50)
+        patch.setattr(views, "manifold_embedding", partial(views.manifold_embedding, n_steps=40))
+        patch.setattr(cluster_stability, "N_RESAMPLES", 1)
+        patch.setattr(cluster_stability, "RESAMPLE_STEPS", 20)
+        yield
+
+
 @pytest.fixture(scope="module")
 def table():
     """A frame with columns of every kind, with gaps, and a column named like an output."""
@@ -52,8 +67,6 @@ def fitted_models(blobs, table, with_gaps):
 
     from deccs import DECCS, Network, Pretraining, Rounds, deep
     from deccs.consensus import AutoencoderConsensus, ConsensusClustering
-    from deccs.members import views
-    from deccs.rounds import classifiers
 
     training = {"network": Network(layers=(8, 2)), "pretraining": Pretraining(n_epochs=1)}
     few = {**training, "random_state": 0}
@@ -108,12 +121,8 @@ def fitted_models(blobs, table, with_gaps):
     def fitted(name):
         if name not in known:
             model, rows = made[name]
-            with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+            with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                patch.setattr(classifiers, "MOST_STEPS", 50)
-                patch.setattr(
-                    views, "manifold_embedding", partial(views.manifold_embedding, n_steps=40)
-                )
                 known[name] = model.fit(rows), rows
         return known[name]
 

@@ -98,7 +98,8 @@ def test_rows_that_predict_refuses_have_no_label(fitted_models, value):
 
 def test_rows_that_a_network_overflows_at_have_no_label(fitted_models):
     model, X = fitted_models("unscaled")
-    rows = np.vstack([X[0], np.copysign(1.7e308, first_weights(model))])
+    giant = np.copysign(1.7e308, first_weights(model).astype(float))
+    rows = np.vstack([X[0], giant])
     assert_array_equal(run(exported(model), {"X": rows})["labels"], [model.labels_[0], -1])
 
 
