@@ -68,7 +68,8 @@ def measure(name: str, model: Any, X: np.ndarray, precision: str) -> Measured:
         type(model).__name__,
         str(getattr(model, "label_source_", "")),
         precision,
-        *X.shape,
+        X.shape[0],
+        X.shape[1],
         len(content),
         float((model.labels_ == answer.labels).mean()) if len(model.labels_) == len(X) else 0.0,
         int((found["labels"] != answer.labels).sum()),
@@ -101,7 +102,8 @@ def apart(found: dict[str, np.ndarray], answer: Answer, name: str) -> float | No
 
 def pace(n_rows: int, work: Callable[[], object]) -> float:
     """Rows per second of processor time, in the fastest pass."""
-    passes, begin = [], time.process_time()
+    passes: list[float] = []
+    begin = time.process_time()
     while not passes or time.process_time() - begin < SECONDS:
         start = time.process_time()
         work()
