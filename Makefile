@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 export DECCS_DATA ?= $(abspath $(wildcard ../shared/data))
 
-.PHONY: run test test-slow fuzz fuzz-runs soak lint format docs dist bench bench-consensus bench-reading bench-onnx bench-scale clean
+.PHONY: run test test-slow fuzz fuzz-runs soak lint format docs dist bench bench-consensus bench-reading bench-onnx bench-scale bench-start clean
 
 run: $(STAMP)
 	DECCS_DATA= $(BIN)/deccs demo --out out
@@ -71,6 +71,12 @@ bench-onnx: $(STAMP)
 # (quality, pace, a killed one); an hour, 8 GB of disk. SCALE="--only fit label" does a part.
 bench-scale: $(STAMP)
 	$(BIN)/python -m deccs_paper.scale.command --out results/scale.jsonl $(SCALE)
+
+# How soon a fitted model answers, from the shell and in Python, before a change and after it; ten minutes.
+BEFORE ?= c15e141
+bench-start: $(STAMP)
+	rm -rf runs/before && mkdir -p runs/before && git archive $(BEFORE) src | tar -x -C runs/before
+	$(BIN)/python -m deccs_paper.start_speed --before runs/before/src --out results/start.jsonl --page docs/speed.md
 
 # Fits, predictions, kills, full disks, little memory, damaged files in random order. An hour, or SOAK="--minutes 5 --seed 3";
 # `SOAK="--seed 3 --only 17"` repeats an act. Mounting small disks needs root; without it those acts are skipped.

@@ -22,14 +22,14 @@ from deccs import (
     Pretraining,
     Rounds,
     base,
-    estimator,
 )
 from deccs.base import Clusterer, Embedder, Fit, SoftClusterer
 from deccs.checks import number
 from deccs.data.source import each_block
 from deccs.deep import IDEC
+from deccs.estimators import SoftEstimator
 from deccs.members.neighbors import kept_share, neighbor_graph, normalized_cut
-from deccs.network import autoencoder
+from deccs.network.autoencoder import Autoencoder
 from deccs.storage import NO_CHECKPOINT, FolderCheckpoint, load
 from deccs.storage.models import ESTIMATORS
 
@@ -38,7 +38,7 @@ MEMBERS = [("kmeans", KMeans(3, n_init=1)), ("ward", AgglomerativeClustering(3))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Halves(SoftClusterer):
+class Halves(SoftClusterer, SoftEstimator):
     """Two clusters: rows whose first column, scaled, is below a limit, and the others."""
 
     limit: Annotated[float, number()] = 0.0
@@ -279,9 +279,8 @@ def test_a_fit_embeds_every_row_once(small, blobs, monkeypatch):
 
         return encode
 
-    for module in (estimator, autoencoder):
-        real = module.exact_encoder
-        monkeypatch.setattr(module, "exact_encoder", lambda net, real=real: counted(real(net)))
+    real = Autoencoder.exact_encoder
+    monkeypatch.setattr(Autoencoder, "exact_encoder", lambda net: counted(real(net)))
     model = small(members=MEMBERS, n_rounds=0, callbacks=[Callback()]).fit(blobs.X)
     assert sum(n_embedded) == 180 + 180
     model.answer(blobs.X)

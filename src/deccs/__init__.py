@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from deccs.events import Callback, Progress
     from deccs.group.joining import distributed
     from deccs.group.watch import GroupError
+    from deccs.inference.encoder import TrainingError
     from deccs.members.default import default_members
-    from deccs.network.autoencoder import Autoencoder, TrainingError
+    from deccs.network.autoencoder import Autoencoder
+    from deccs.predictor import Predictor, load
     from deccs.rounds.records import Round
     from deccs.settings import Network, Pretraining, Rounds
 
@@ -36,7 +38,9 @@ HOMES = {
     "Progress": "events",
     "Rounds": "settings",
     "Autoencoder": "network.autoencoder",
-    "TrainingError": "network.autoencoder",
+    "TrainingError": "inference.encoder",
+    "Predictor": "predictor",
+    "load": "predictor",
     "Pretraining": "settings",
     "Round": "rounds.records",
     "OneGroupWarning": "counting.one_group",
@@ -87,6 +91,7 @@ __all__ = [
     "ConsensusMatrix",
     "GroupError",
     "OneGroupWarning",
+    "Predictor",
     "Pretraining",
     "RandomProjectionEM",
     "RandomProjectionFCM",
@@ -101,6 +106,7 @@ __all__ = [
     "distributed",
     "export",
     "kinds_of",
+    "load",
     "plots",
     "report",
     "scores",

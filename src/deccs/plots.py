@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.decomposition import PCA
-from sklearn.utils.validation import check_is_fitted
 
+from deccs.checks import check_fitted
 from deccs.counting.records import Count
 from deccs.counting.words import (
     ks_around,
@@ -75,7 +74,7 @@ def plot_embedding(
     Without X it is that of the best round's sample, which the model keeps. ``color`` is a label
     per point drawn; the model's labels by default.
     """
-    check_is_fitted(model)
+    check_fitted(model)
     best = model.rounds_[model.best_round_]
     Z = best.Z if X is None else model.transform(X)  # (n, n_latent)
     if color is None:
@@ -89,7 +88,7 @@ def plot_embedding(
 
 def plot_rounds(model: Fitted, ax: Axes | None = None) -> Axes:
     """Agreement over the rounds (left axis), and the losses of the updates between them (right)."""
-    check_is_fitted(model)
+    check_fitted(model)
     ax = new_axes(5.5, 3.4) if ax is None else ax
     numbers = [round_.number for round_ in model.rounds_]
     ax.plot(
@@ -156,7 +155,7 @@ def plot_rounds(model: Fitted, ax: Axes | None = None) -> Axes:
 
 def plot_agreement(model: Fitted, ax: Axes | None = None) -> Axes:
     """The NMI of every two members in the best round."""
-    check_is_fitted(model)
+    check_fitted(model)
     ax = new_axes() if ax is None else ax
     best = model.rounds_[model.best_round_]
     matrix = best.agreement_matrix  # (n_members, n_members)
@@ -235,7 +234,7 @@ def plot_k(model: Counted, ax: Axes | None = None) -> Axes:
 
 
 def count_of(model: Counted) -> Count:
-    check_is_fitted(model, "labels_")
+    check_fitted(model)
     count: Count | None = getattr(model, "count_", None)
     if count is None:
         raise ValueError(
@@ -484,6 +483,8 @@ def plane_of(points: ArrayLike) -> Plane:
     if d <= 2 or len(points) < 2:
         return Plane(np.zeros(d), np.eye(d, 2), 1.0)
     with np.errstate(invalid="ignore"):  # points that are all the same have no variance
+        from sklearn.decomposition import PCA
+
         pca = PCA(2, random_state=0).fit(points.astype(np.float64))
     # A component has no sign of its own; scikit-learn makes its largest entry positive.
     share = pca.explained_variance_ratio_.sum() if pca.explained_variance_.any() else 1.0

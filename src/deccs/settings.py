@@ -6,10 +6,8 @@ They are reached through scikit-learn's nested names: ``DECCS(10).set_params(rou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
-
-from sklearn.base import clone
 
 from deccs.checks import (
     AUTO,
@@ -31,8 +29,18 @@ HEIGHT_AND_WIDTH = Rule("(height, width)", lambda value: is_widths(value) and le
 COUNT_OR_SHARE = AUTO | share(one=True) | whole(at_least=2)
 
 
+class Settings(Parameters):
+    """Shown like an estimator: by what differs from the defaults."""
+
+    def __repr__(self) -> str:
+        defaults = type(self)().get_params(deep=False)
+        values = self.get_params(deep=False).items()
+        changed = [f"{name}={value!r}" for name, value in values if value != defaults[name]]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
 @dataclass(repr=False, kw_only=True)
-class Network(Parameters):
+class Network(Settings):
     """The autoencoder that is built when you bring none of your own.
 
     Parameters
@@ -54,7 +62,7 @@ class Network(Parameters):
 
 
 @dataclass(repr=False, kw_only=True)
-class Pretraining(Parameters):
+class Pretraining(Settings):
     """How the autoencoder is trained by reconstruction, before any cluster is known.
 
     Parameters
@@ -100,13 +108,11 @@ class Pretraining(Parameters):
 
 def without_steps(pretraining: Pretraining) -> Pretraining:
     """The same settings, but nothing is trained: for a single cluster, which needs no embedding."""
-    nothing = {"n_steps": 0, "n_epochs": None, "layerwise_epochs": 0, "grid": None}
-    untrained: Pretraining = clone(pretraining).set_params(**nothing)
-    return untrained
+    return replace(pretraining, n_steps=0, n_epochs=None, layerwise_epochs=0, grid=None)
 
 
 @dataclass(repr=False, kw_only=True)
-class Rounds(Parameters):
+class Rounds(Settings):
     """The rounds of Algorithm 1: cluster, update, cluster, ...
 
     Parameters
@@ -189,7 +195,7 @@ class Rounds(Parameters):
     min_cluster_size: Annotated[int, whole(at_least=1)] = 6
 
 
-def keep_in_files(cls: type[Parameters], renamed: Mapping[str, str] | None = None) -> None:
+def keep_in_files(cls: type[Any], renamed: Mapping[str, str] | None = None) -> None:
     """Let model files hold settings of this class; ``renamed`` maps names in older files."""
     names = [field.name for field in fields(cls)]
 

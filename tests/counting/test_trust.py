@@ -10,12 +10,14 @@ from sklearn.preprocessing import scale
 
 from deccs import DECCS, ConsensusClustering, Network, OneGroupWarning, Pretraining, Rounds
 from deccs.counting import trust
-from deccs.counting.cluster_stability import Drawn
-from deccs.counting.one_group import Signs, columns_permuted
+from deccs.counting.drawn import Drawn
+from deccs.counting.judging import signs_for, trust_in
+from deccs.counting.one_group import columns_permuted
 from deccs.counting.records import ClusterStability
-from deccs.counting.trust import WITHOUT_SIGNS, Trust, around, signs_for, trust_in
+from deccs.counting.signs import Signs
+from deccs.counting.trust import WITHOUT_SIGNS, Trust, around
 from deccs.data.source import source_of
-from deccs.members.views import Components
+from deccs.inference.seen import Components
 from deccs.report import write_report
 from tests.helpers.command_line import deccs, write_table
 from tests.helpers.quick_count import quick_counts

@@ -156,6 +156,18 @@ def test_a_file_holds_what_was_asked_for(fitted_models):
         onnx_file.onnx_model(model, outputs=["colors"])
 
 
+def test_a_model_that_was_loaded_without_torch_is_exported_alike(fitted_models, tmp_path):
+    import deccs
+
+    model, X = fitted_models("DECCS")
+    model.save(tmp_path / "model")
+    light = deccs.load(tmp_path / "model")
+    assert type(light).__name__ == "Predictor"
+    ours, theirs = (run(exported(each), {"X": X}) for each in (model, light))
+    for name, part in ours.items():
+        assert_array_equal(part, theirs[name])
+
+
 def test_a_method_of_a_graph_says_why_it_cannot(fitted_models, tmp_path):
     with pytest.raises(ExportError, match=r"its links to all rows of the fit"):
         fitted_models("AGAE")[0].export(tmp_path / "m.onnx")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -17,18 +16,16 @@ import typer
 from rich.console import Group as Lines
 from rich.table import Table as Grid
 
-from deccs.answer import Answer
 from deccs.app import run_folder
 from deccs.app.comparison import compare_runs
 from deccs.app.editing import edited_run
-from deccs.app.labels_file import LabelsFormat, LabelsWriter
+from deccs.app.labels_file import LabelsFormat
 from deccs.app.methods import estimator_for, methods
 from deccs.app.output import (
     BAD_INPUT,
     INTERRUPTED,
     UNEXPECTED,
     Output,
-    give_up,
     in_words,
     printable,
     prints_to_stderr,
@@ -45,7 +42,6 @@ from deccs.app.request import (
     FitRequest,
     InfoRequest,
     PlanRequest,
-    PredictRequest,
     RenameRequest,
     ReportRequest,
     RequestError,
@@ -57,7 +53,7 @@ from deccs.app.summary import is_of_same_fit, summarize, summary_text
 from deccs.base import Clusterer
 from deccs.clock import Clock
 from deccs.data.kinds import ColumnKind, short
-from deccs.data.tables import Table, read_like, read_table
+from deccs.data.tables import Table, read_table
 from deccs.data.tables.databases import without_password
 from deccs.data.tables.raw import GoneError, TableError, listed
 from deccs.data.tables.readers import READERS
@@ -73,7 +69,6 @@ from deccs.json_values import finite
 from deccs.members import default
 from deccs.network.device import pick_device
 from deccs.storage import CheckpointError, FolderCheckpoint, InUseError
-from deccs.storage.atomic import replacing
 from deccs.storage.locks import NAME as LOCK
 
 MOST_KINDS_SHOWN = 60  # columns
@@ -344,50 +339,6 @@ def kinds_table(kinds: Sequence[ColumnKind]) -> Grid:
 
 def title_of(file: str) -> str:
     return f"Clusters of {without_password(file).rpartition('/')[2]}"
-
-
-def predict(request: PredictRequest, output: Output) -> None:
-    out = request.out
-    if out is not None and out.exists() and not request.overwrite:
-        raise RunError(f"{out} exists. Give another file with --out, or add --overwrite.")
-    model, preprocessing = load_model(request.run)
-    labels_format = LabelsFormat.for_file(out, request)
-    table = read_like(
-        request.file,
-        preprocessing,
-        getattr(model, "coding_", None),
-        missing=request.missing,
-        encoding=request.encoding,
-        header=request.header,
-        query=request.query,
-    )
-    for note in table.notes:
-        output.note(note)
-    names = getattr(model, "cluster_names_", None)
-    with warnings_as_notes(output):
-        answers: Iterable[Answer] = model.answers(table.rows) if table.kept.any() else ()
-        if out is None:
-            print_labels(labels_format.opened(sys.stdout, table, names), answers, output)
-            return
-        with replacing(out) as file:
-            write_labels(labels_format.opened(file, table, names), answers)
-    output.note(f"Wrote {table.kept.sum():,} labels to {out}.")
-
-
-def print_labels(file: LabelsWriter, answers: Iterable[Answer], output: Output) -> None:
-    try:
-        write_labels(file, answers)
-        sys.stdout.flush()
-    except OSError as error:
-        give_up(sys.stdout)
-        message = f"Not all labels could be written to stdout: {error}. Give a file with --out."
-        raise output.failure(message, UNEXPECTED) from error
-
-
-def write_labels(file: LabelsWriter, answers: Iterable[Answer]) -> None:
-    for answer in answers:
-        file.write(answer)
-    file.finish()
 
 
 def report(request: ReportRequest, output: Output) -> None:

@@ -39,7 +39,6 @@ from deccs.describing.description import describe
 from deccs.events import Callback
 from deccs.json_values import finite
 from deccs.labeling import ROWS_OF_PART, state_name
-from deccs.report import write_report
 from deccs.storage.atomic import LEFTOVER, replacing, sync_folder, write_text
 from deccs.storage.locks import NAME as LOCK
 from deccs.storage.locks import FolderLock
@@ -396,6 +395,8 @@ def write_run_report(
         model, table = learned_from(model, table)
         title = f"{title}: a sample of {len(model.labels_):,} of {n_rows:,} rows"
         answer = Answer.joined(model._fast_answers(table.rows))
+    from deccs.report import write_report  # takes a second to load, and only a fit writes one
+
     kept = table.kept
     write_report(
         model,

@@ -17,8 +17,8 @@ from deccs.app.request import FitRequest
 from deccs.app.run_folder import CLUSTERS, EMBEDDING, MODEL, REPORT, SUMMARY
 from deccs.app.run_reading import identity, place_from
 from deccs.base import Clusterer
+from deccs.counting.judging import signs_for
 from deccs.counting.records import ClusterStability
-from deccs.counting.trust import signs_for
 from deccs.counting.words import (
     n_stable,
     sentence_of,

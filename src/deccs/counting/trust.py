@@ -15,23 +15,17 @@ the data at hand takes part. Where nothing speaks for clusters at all, confidenc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-import torch
-from scipy.spatial.distance import cdist
 
-from deccs.counting.cluster_stability import Drawn, rows_to_judge, stability_of
-from deccs.counting.evidence import scaled_rows
-from deccs.counting.one_group import Signs, signs_of
-from deccs.counting.records import ClusterStability
-from deccs.data.source import RowSource, SelectedRows, blocks
-from deccs.labels import NOISE
-from deccs.members.running import of_one_scale
-from deccs.members.views import Components, fit_components
-from deccs.seeds import seed_for
+from deccs.counting.drawn import Drawn
+from deccs.counting.signs import Signs
+from deccs.data.source import blocks
+from deccs.inference.nearest import distances
+from deccs.inference.seen import Components
 from deccs.storage import reals, stored
 
 WEIGHTS = {"always": 0.05, "support": 0.2, "neighbors": 0.35, "stability": 2.0, "density": 1.25}
@@ -118,61 +112,6 @@ class Trust:
         return share, distance
 
 
-def judge(
-    source: RowSource,
-    scaler: Callable[[np.ndarray], np.ndarray],
-    label: Callable[[RowSource], np.ndarray],
-    root: int,
-    n_clusters: int,
-    signs: Signs | None = None,
-) -> tuple[Trust, list[ClusterStability]]:
-    """What is known of the labels of a fit, and of each cluster, from a sample of its rows.
-
-    ``label`` gives the labels of rows; ``signs`` are those of clusters, if they are known.
-    """
-    rows, seed = rows_to_judge(source, root), seed_for(root, "stability")
-    scaled = scaled_rows(source, scaler, rows)
-    components = fit_components(scaled, seed)
-    points = components(scaled)
-    drawn = Drawn(points, label(SelectedRows(source, rows)), seed, rows)
-    signs = signs or signs_of(of_one_scale(points), scaled, seed)
-    stability = stability_of(drawn)
-    return trust_in(drawn, n_clusters, components, signs, stability), stability
-
-
-def signs_for(model: Any, source: RowSource) -> Signs | None:
-    """The signs of clusters in the data of a fit, known or looked for now; None for one cluster."""
-    if getattr(model, "n_clusters_", 2) < 2:
-        return None
-    for part in (getattr(model, "trust_", None), getattr(model, "count_", None)):
-        if part is not None and part.signs is not None:
-            return part.signs
-    if not hasattr(model, "scaler_"):  # a model of somebody else
-        return None
-    seed = seed_for(0, "stability")
-    scaled = scaled_rows(source, model.scaler_, rows_to_judge(source, 0))
-    return signs_of(of_one_scale(fit_components(scaled, seed)(scaled)), scaled, seed)
-
-
-def trust_in(
-    drawn: Drawn,
-    n_clusters: int,
-    components: Components,
-    signs: Signs,
-    stability: Sequence[ClusterStability],
-) -> Trust:
-    """What the drawn rows tell of the labels of a fit. Of clusters too small to judge, the mean."""
-    above_chance = {each.cluster: each.jaccard - each.reference for each in stability}
-    mean = np.mean(list(above_chance.values())) if above_chance else 0.0
-    _, distance = around(drawn.points, drawn.labels, drawn)
-    logs = np.log(distance)
-    usual = np.full(n_clusters, np.median(logs))
-    for cluster in np.unique(drawn.labels[drawn.labels != NOISE]):
-        usual[cluster] = np.median(logs[drawn.labels == cluster])
-    known = np.array([above_chance.get(cluster, mean) for cluster in range(n_clusters)])
-    return Trust(components, drawn, known, usual, signs)
-
-
 def around(points: np.ndarray, labels: np.ndarray, drawn: Drawn) -> tuple[np.ndarray, np.ndarray]:
     """The share of the nearest drawn rows with the same label, and the distance of a farther one.
 
@@ -188,9 +127,9 @@ def around(points: np.ndarray, labels: np.ndarray, drawn: Drawn) -> tuple[np.nda
     if len(drawn.labels) < 3:  # nobody but the row itself
         return np.full(len(labels), 0.5), np.full(len(labels), smallest(drawn))
     n_neighbors = min(N_NEIGHBORS, n_far)
-    distances = np.nan_to_num(cdist(points, drawn.points), nan=np.inf)  # (n, n_drawn)
-    nearest = np.argpartition(distances, n_far, axis=1)[:, : n_far + 1]
-    near = np.take_along_axis(distances, nearest, axis=1)
+    apart = np.nan_to_num(distances(points, drawn.points), nan=np.inf)  # (n, n_drawn)
+    nearest = np.argpartition(apart, n_far, axis=1)[:, : n_far + 1]
+    near = np.take_along_axis(apart, nearest, axis=1)
     order = np.lexsort((nearest, near), axis=1)
     nearest = np.take_along_axis(nearest, order, axis=1)
     near = np.take_along_axis(near, order, axis=1)
@@ -201,7 +140,6 @@ def around(points: np.ndarray, labels: np.ndarray, drawn: Drawn) -> tuple[np.nda
     return (same.sum(axis=1) + 0.5) / (n_neighbors + 1), np.maximum(far, smallest(drawn))
 
 
-@torch.no_grad()
 def about_around(
     points: np.ndarray, labels: np.ndarray, drawn: Drawn
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -211,14 +149,17 @@ def about_around(
     if len(drawn.labels) < 3 or far_out:
         return around(points, labels, drawn)
     center = drawn.points.mean(axis=0)  # near 0 squares lose least
-    Z = torch.from_numpy((points - center).astype(np.float32))
-    sample = torch.from_numpy((drawn.points - center).astype(np.float32))
-    lengths = sample.square().sum(1)  # (n_drawn,)
-    own = Z.square().sum(1, keepdim=True)
-    squares = torch.addmm(lengths, Z, sample.T, alpha=-2).add_(own).clamp_(min=0)  # (n, n_drawn)
-    near, nearest = smallest_of(squares.numpy(), n_far + 1)
+    Z = (points - center).astype(np.float32)
+    sample = (drawn.points - center).astype(np.float32)
+    own = np.square(Z).sum(1, keepdims=True)
+    lengths = np.square(sample).sum(1, keepdims=True)  # (n_drawn, 1)
+    # |z|^2 + |s|^2 - 2 z s as one product of (z, |z|^2, 1) and (-2 s, 1, |s|^2)
+    left = np.concatenate([Z, own, np.ones_like(own)], axis=1)
+    right = np.concatenate([-2 * sample, np.ones_like(lengths), lengths], axis=1)
+    squares = left @ right.T  # (n, n_drawn)
+    near, nearest = smallest_of(np.maximum(squares, 0, out=squares), n_far + 1)
     # A row that was drawn is not its own neighbor.
-    first = (near[:, :1] <= SAME * (own + lengths.max()).numpy()).astype(int)
+    first = (near[:, :1] <= SAME * (own + lengths.max())).astype(int)
     n_neighbors = min(N_NEIGHBORS, n_far)
     places = first + np.arange(n_neighbors)  # (n, n_neighbors)
     same = drawn.labels[np.take_along_axis(nearest, places, axis=1)] == labels[:, None]

@@ -16,6 +16,7 @@ from sklearn.mixture import GaussianMixture
 
 from deccs.base import Clusterer, TrainedEmbedder
 from deccs.consensus.estimators import AutoencoderConsensus, ConsensusClustering, is_confirmed
+from deccs.consensus_model import ConsensusModel
 from deccs.deep.agae import AGAE
 from deccs.deep.base_partitions import Ensemble
 from deccs.deep.concurl import ConCURL
@@ -27,17 +28,15 @@ from deccs.deep.plain import AutoencoderClustering
 from deccs.deep.spectralnet import SpectralNet
 from deccs.deep.vade import VaDE
 from deccs.edits.steps import descends
-from deccs.estimator import DECCS
 from deccs.export.edits import after_steps, number_in, settled
 from deccs.export.graph import WHOLE, ExportError, Graph, Tensor
 from deccs.export.nearest import place_of_nearest, squares
 from deccs.export.networks import network
 from deccs.export.rows import GraphRows
 from deccs.export.trust import component_rows, confidence
+from deccs.inference.nearest import NearestInSample
+from deccs.inference.seen import Seen
 from deccs.labels import NOISE, align_labels
-from deccs.members.carry import NearestInSample
-from deccs.members.views import Seen
-from deccs.rounds.classifiers import Classifiers, weights_of
 from deccs.storage.networks import values_per_row
 
 
@@ -55,7 +54,9 @@ class Said:
 def answer_of(model: Clusterer, graph: Graph, rows: GraphRows) -> Said:
     """The answer of a fitted model for rows, with its edits."""
     said: Said = said_by(model, graph, rows)
-    if not model._steps or isinstance(model, DECCS):  # whose confidence is that of edited clusters
+    if not model._steps or isinstance(
+        model, ConsensusModel
+    ):  # whose confidence is that of edited clusters
         return said
     edited = after_steps(model._steps, model._n_found, said.labels, said.Z, said.probabilities)
     sure = said.confidence
@@ -80,10 +81,10 @@ def said_by(model: Any, graph: Graph, rows: GraphRows) -> Said:
     )
 
 
-EXPORTED: list[type[Clusterer]] = []
+EXPORTED: list[type[Any]] = []
 
 
-def says(*classes: type[Clusterer]) -> Callable[[Any], Any]:
+def says(*classes: Any) -> Callable[[Any], Any]:
     """Let the models of these classes be exported by a function ``(model, graph, rows) -> Said``."""
 
     def add(function: Any) -> Any:
@@ -103,8 +104,8 @@ def embedding(model: TrainedEmbedder, rows: GraphRows) -> Tensor:
 # DECCS
 
 
-@says(DECCS)
-def said_by_deccs(model: DECCS, graph: Graph, rows: GraphRows) -> Said:
+@says(ConsensusModel)
+def said_by_deccs(model: ConsensusModel, graph: Graph, rows: GraphRows) -> Said:
     Z = embedding(model, rows)
     seen: Seen | None = getattr(model, "seen_", None)
     by_head = logits(model.classifiers_, Z).softmax(2)  # (n, n_heads, widest)
@@ -143,9 +144,9 @@ def said_by_deccs(model: DECCS, graph: Graph, rows: GraphRows) -> Said:
     )
 
 
-def logits(classifiers: Classifiers, Z: Tensor) -> Tensor:
+def logits(classifiers: Any, Z: Tensor) -> Tensor:
     """(n, n_latent) -> (n, n_members, widest)."""
-    weight, bias = weights_of(classifiers)
+    weight, bias = classifiers.heads().exact
     n_members, widest, n_latent = weight.shape
     flat = Z.op("Gemm", weight.reshape(-1, n_latent), bias.ravel(), transB=1)
     return flat.reshape(0, n_members, widest)
@@ -159,9 +160,9 @@ def looked_up(tables: np.ndarray, member_labels: Tensor) -> Tensor:
     return member_labels.graph.constant(tables.ravel(), WHOLE).take(place + first)
 
 
-def support_of(model: DECCS, by_head: Tensor, belongs: Tensor, labels: Tensor) -> Tensor:
+def support_of(model: ConsensusModel, by_head: Tensor, belongs: Tensor, labels: Tensor) -> Tensor:
     """(n,) how sure the members are of those of their clusters that belong to the label."""
-    n_heads, widest, _ = model.classifiers_.weight.shape
+    n_heads, widest = model.classifiers_.heads().bias.shape
     n_members = len(model._cluster_map)
     table = descends(model._steps, model._n_found)  # (n_found + 1, n_clusters + 1)
     known = by_head.graph.constant(table.T, by_head.dtype)

@@ -14,7 +14,7 @@ from deccs.data.table_scaling import TableScaler
 from deccs.export.graph import ExportError
 from deccs.export.inputs import onnx_inputs
 from deccs.export.rows import has_one_input
-from deccs.network.autoencoder import TrainingError
+from deccs.inference.encoder import TrainingError
 
 N_DRAWN = 200  # rows, beside those the model keeps
 TOLERANCE = {"double": 1e-5, "single": 1e-2}  # of probabilities

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deccs.export.graph import Tensor
-from deccs.members.carry import NearestInSample
+from deccs.inference.nearest import NearestInSample
 
 SPARE = 7  # candidates that are compared exactly, beside as many as are asked for
 
@@ -13,7 +13,7 @@ SPARE = 7  # candidates that are compared exactly, beside as many as are asked f
 def nearest(Z: Tensor, sample: np.ndarray, count: int) -> tuple[Tensor, Tensor]:
     """Squared distances and places of the nearest rows of a sample, nearest first: twice (n, count).
 
-    As in :func:`deccs.members.carry.nearest_places` a product of matrices finds candidates, and these are
+    As in :func:`deccs.inference.nearest.nearest_places` a product of matrices finds candidates, and these are
     compared by differences of coordinates. Of equally near ones the first comes first.
     """
     lengths = np.square(sample).sum(axis=1)  # (n_sample,)

@@ -16,19 +16,32 @@ from torch import nn
 
 from deccs.deep.concurl import UnitLength
 from deccs.export.graph import ExportError, Tensor
+from deccs.inference.encoder import SLOPE, DenseEncoder
 from deccs.storage.networks import CHAINS, leaves, shape_after
 
 LEAST_LENGTH = 1e-12  # of torch's normalize
 
 
-def network(module: nn.Module, rows: Tensor, n_inputs: int) -> Tensor:
+def network(module: nn.Module | DenseEncoder, rows: Tensor, n_inputs: int) -> Tensor:
     """What a network makes of rows (n, n_inputs): (n, n_outputs)."""
+    if isinstance(module, DenseEncoder):
+        return dense(module, rows)
     values = rows
     shape: tuple[int, ...] = (n_inputs,)
     for layer in leaves(module):
         check_known(layer)
         values = layer_of(layer, values, shape)
         shape = shape_after(layer, shape)
+    return values
+
+
+def dense(encoder: DenseEncoder, rows: Tensor) -> Tensor:
+    """The same of a network that was loaded without torch."""
+    values = rows
+    for place, (weight, bias) in enumerate(zip(encoder.weights, encoder.biases, strict=True)):
+        if place:
+            values = values.op("Max", values * SLOPE)
+        values = values.op("Gemm", weight.astype(float), bias.astype(float), transB=1)
     return values
 
 

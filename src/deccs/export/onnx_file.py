@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from deccs._version import __version__
 from deccs.checks import check_value, one_of
+from deccs.consensus_model import ConsensusModel
 from deccs.export.answers import answer_of
 from deccs.export.checking import check_same
 from deccs.export.graph import ExportError, Graph, Tensor
@@ -101,7 +102,7 @@ def metadata(model: Any, columns: Sequence[ColumnInput], precision: str) -> Mapp
     of_array = [str(name) for name in getattr(model, "feature_names_in_", ())]
     about: dict[str, Any] = {
         "deccs": __version__,
-        "class": type(model).__name__,
+        "class": "DECCS" if isinstance(model, ConsensusModel) else type(model).__name__,
         "precision": precision,
         "cluster_names": list(model._names()),
         "clusters": list(model.clusters_),

@@ -18,7 +18,7 @@ from deccs.counting.trust import (
 )
 from deccs.export.graph import WHOLE, Tensor
 from deccs.export.nearest import nearest
-from deccs.members.views import Components
+from deccs.inference.seen import Components
 
 
 def component_rows(components: Components, scaled: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from deccs.answer import Answer
 from deccs.checks import whole
-from deccs.counting.trust import signs_for
+from deccs.counting.judging import signs_for
 from deccs.data.inputs import as_source
 from deccs.data.source import RowSource, source_of
 from deccs.describing import words

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from deccs.answer import Answer
-from deccs.counting.one_group import Signs
 from deccs.counting.records import ClusterStability, Count
+from deccs.counting.signs import Signs
 from deccs.data.sampling import Others, draw_rows
 from deccs.labels import NOISE, align_labels
 from deccs.plots import Plane, plane_of

@@ -9,11 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from deccs.data.rows import Rows
+from deccs.inference.seen import Components, Seen
 from deccs.members.agreement import average_agreement, pairwise_agreement
-from deccs.members.choice import Candidate, Judge
+from deccs.members.candidate import Candidate
+from deccs.members.choice import Judge
 from deccs.members.default import Member
 from deccs.members.running import Partitions
-from deccs.members.views import Components, Seen, Views, carried
+from deccs.members.views import Views, carried
 from deccs.rounds.records import Round
 
 UNANIMOUS = 0.999  # views that agree this well leave nothing to the rounds

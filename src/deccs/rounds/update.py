@@ -11,9 +11,9 @@ from deccs.network.autoencoder import Autoencoder
 from deccs.network.device import threads_for
 from deccs.network.reconstruction import error_for
 from deccs.rounds.classifiers import Classifiers
-from deccs.rounds.losses import LossParts, cluster_centers
+from deccs.rounds.losses import cluster_centers
 from deccs.rounds.objective import Objective
-from deccs.rounds.records import Clustered, Round
+from deccs.rounds.records import Clustered, LossParts, Round
 from deccs.rules import default_lambda_rec, default_update_steps
 from deccs.seeds import generator_for, torch_seeded
 from deccs.settings import Rounds
