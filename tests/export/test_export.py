@@ -264,3 +264,19 @@ def test_edits_are_in_the_file(fitted_models, name):
             assert_array_equal(found["members"].T, answer.members)
     told = json.loads(onnx_file.metadata(edited, [], "double")["clusters"])
     assert told == list(edited.clusters_) and 1 not in told
+
+
+def test_numbers_of_an_earlier_model_are_in_the_file(fitted_models):
+    """As a refit gives them: ``DECCS(like=...)``."""
+    import copy
+
+    from deccs.edits.steps import Renumber
+
+    model, X = fitted_models("DEC")
+    refit = copy.copy(model)
+    refit._n_learned_clusters, refit.n_clusters_ = 3, 5
+    refit._renumber = Renumber(np.array([4, 0, 2]), 5)
+    found, answer = run(exported(refit), onnx_inputs(refit, X)), refit.answer(X)
+    assert set(found["labels"]) <= {0, 2, 4}
+    assert_array_equal(found["labels"], answer.labels)
+    assert_allclose(found["probabilities"], answer.probabilities, atol=1e-9)
