@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -344,6 +345,42 @@ def plot_cluster_tree(model: Counted, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def plot_flow(
+    labelings: Sequence[ArrayLike],
+    titles: Sequence[str] = (),
+    names: Sequence[str] = (),
+    ax: Axes | None = None,
+) -> Axes:
+    """Who moved where: the clusters of several labelings of the same rows, one below the other.
+
+    The width of a cluster is its number of rows, that of a band the rows that go from one cluster to
+    another. ``titles`` name the labelings, ``names`` the clusters by their numbers.
+    """
+    levels = [np.asarray(labels) for labels in labelings]
+    if len(levels) < 2 or len({len(labels) for labels in levels}) > 1 or not len(levels[0]):
+        raise ValueError("A flow needs two or more labelings of the same rows.")
+    ax = new_axes(7, 0.8 + 0.9 * len(levels)) if ax is None else ax
+    above: dict[int, tuple[float, float]] = {}
+    before: np.ndarray | None = None
+    for depth, labels in enumerate(levels):
+        places = places_below(labels, None, {})  # in the order of their numbers
+        if before is not None:
+            draw_flows(ax, depth, before, above, labels, places)
+        draw_level(ax, depth, places)
+        above, before = places, labels
+    level_ticks(ax, [str(title) for title in titles] or [str(at) for at in range(len(levels))])
+    used = np.unique(np.concatenate(levels)).tolist()
+    known = [number for number in used if 0 <= number < len(names) and names[number] != str(number)]
+    for number in known:
+        ax.fill_between([], [], [], color=colors([number])[0], label=names[number])
+    if known:
+        ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=SMALL)
+    ax.set(xlim=(-0.01, 1.01))
+    ax.set_xticks([])
+    ax.spines[:].set_visible(False)
+    return ax
+
+
 def places_below(
     labels: np.ndarray, before: np.ndarray | None, above: dict[int, tuple[float, float]]
 ) -> dict[int, tuple[float, float]]:
@@ -429,7 +466,7 @@ def ink_on(color: str) -> str:
     return "white" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.55 else INK
 
 
-def level_ticks(ax: Axes, ks: list[int]) -> Any:
+def level_ticks(ax: Axes, ks: Sequence[int | str]) -> Any:
     ax.set_ylim(len(ks) - 0.6, -0.4)  # the fewest clusters on top
     ax.set_yticks(range(len(ks)), [str(k) for k in ks], fontsize=TEXT)
     ax.tick_params(length=0)

@@ -17,7 +17,7 @@ from rich.console import Group as Lines
 from rich.table import Table as Grid
 
 from deccs.app import run_folder
-from deccs.app.comparison import compare_runs
+from deccs.app.comparison import compare_runs, draw_flow
 from deccs.app.editing import edited_run
 from deccs.app.labels_file import LabelsFormat
 from deccs.app.methods import estimator_for, methods
@@ -53,7 +53,7 @@ from deccs.app.summary import is_of_same_fit, summarize, summary_text
 from deccs.base import Clusterer
 from deccs.clock import Clock
 from deccs.data.kinds import ColumnKind, short
-from deccs.data.tables import Table, read_table
+from deccs.data.tables import Table, read_like, read_table
 from deccs.data.tables.databases import without_password
 from deccs.data.tables.raw import GoneError, TableError, listed
 from deccs.data.tables.readers import READERS
@@ -72,6 +72,7 @@ from deccs.storage import CheckpointError, FolderCheckpoint, InUseError
 from deccs.storage.locks import NAME as LOCK
 
 MOST_KINDS_SHOWN = 60  # columns
+MOST_MOVES_SHOWN = 20  # between two runs
 EXTRAS = (
     "fastexcel",
     "connectorx",
@@ -157,6 +158,8 @@ def help_fit(request: FitRequest, output: Output, group: Group) -> None:
 
 
 def table_to_fit(request: FitRequest, group: Group) -> Table:
+    if request.like is not None:
+        return table_like(request)
     return read_table(
         request.file,
         columns=request.columns,
@@ -168,6 +171,27 @@ def table_to_fit(request: FitRequest, group: Group) -> Table:
         header=request.header,
         query=request.query,
         group=group,
+    )
+
+
+def table_like(request: FitRequest) -> Table:
+    """The data of a fit that is like an earlier one: columns are read as its model wants them."""
+    assert request.like is not None
+    for name in ("columns", "exclude", "kind"):
+        if getattr(request, name):
+            raise RequestError(
+                f"--{name} has no effect with --like: the columns are those of {request.like}. Leave it out."
+            )
+    model, preprocessing = load_model(Path(request.like))
+    if request.id is not None:
+        preprocessing = {**preprocessing, "id_column": request.id}
+    return read_like(
+        request.file,
+        preprocessing,
+        getattr(model, "coding_", None),
+        encoding=None if request.encoding == "utf-8" else request.encoding,
+        header=request.header,
+        query=request.query,
     )
 
 
@@ -418,12 +442,23 @@ def compare(request: CompareRequest, output: Output) -> None:
         [*pair["runs"], f"{pair['rows_in_common']:,}", f"{pair['nmi']:.3f}", f"{pair['ari']:.3f}"]
         for pair in comparison["pairs"]
     ]
-    text = Lines(
+    moves = [
+        [pair["runs"][1], move["from"], move["to"], f"{move['rows']:,}", f"{move['share']:.1%}"]
+        for pair in comparison["pairs"]
+        for move in pair.get("moves", ())[:MOST_MOVES_SHOWN]
+    ]
+    parts: list[Any] = [
         grid(["run", ">rows", ">agreement", "cluster sizes"], runs),
         "",
         grid(["run", "and run", ">rows in common", ">NMI", ">ARI"], pairs),
-    )
+    ]
+    if moves:
+        parts += ["", grid(["in run", "from cluster", "to cluster", ">rows", ">of it"], moves)]
+    text = Lines(*parts)
     output.result(comparison, text)
+    if request.picture is not None:
+        draw_flow(request.folders, request.picture)
+        output.note(f"Wrote {request.picture}.")
 
 
 def plan(request: PlanRequest, output: Output) -> None:

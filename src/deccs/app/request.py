@@ -339,6 +339,15 @@ class FitRequest(Request, command="fit"):
             in_config=False,
         ),
     ] = None
+    like: Annotated[
+        str | None,
+        Option(
+            "An earlier run: its columns and scale are used, and clusters that are still there keep their numbers "
+            "and names.",
+            metavar="DIR",
+            sets="like",
+        ),
+    ] = None
     members: Annotated[
         tuple[str, ...] | None,
         Option(
@@ -563,11 +572,19 @@ class EditRequest(Request, command="edit"):
 
 @dataclass(frozen=True)
 class CompareRequest(Request, command="compare"):
-    """Compare the labels of two or more runs row by row (NMI and ARI). Rows are matched by id."""
+    """Compare the labels of two or more runs row by row: NMI, ARI, and who moved where. Rows are matched by id."""
 
     folders: Annotated[
         tuple[Path, ...], Argument("Folders that `deccs fit` has written.", "DIR DIR ...")
     ]
+    picture: Annotated[
+        Path | None,
+        Option(
+            "A picture of who moved where, from run to run; .svg, .png or .pdf.",
+            metavar="FILE",
+            in_config=False,
+        ),
+    ] = None
     as_json: Annotated[bool, AS_JSON] = False
 
 

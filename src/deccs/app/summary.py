@@ -46,6 +46,7 @@ def summarize(
         **warning_facts(model, table),
         **({"learned_from": model._n_learned} if hasattr(model, "learning_rows_") else {}),
         **k_facts(model),
+        **like_facts(model),
         **cluster_facts(model, answer),
         **ensemble_facts(model),
         "seconds": {name: round(value, 2) for name, value in seconds.items()},
@@ -127,6 +128,15 @@ def k_facts(model: Clusterer) -> dict[str, Any]:
     return {"k": {**facts, "is_clear": count.is_clear, "candidates": candidates}}
 
 
+def like_facts(model: Clusterer) -> dict[str, Any]:
+    """What has become of the clusters of the run that a fit was like."""
+    matching = getattr(model, "matching_", None)
+    if matching is None:
+        return {}
+    facts = {name: list(getattr(matching, name)) for name in ("kept", "born", "gone")}
+    return {"earlier": {"sentence": " ".join(str(matching).splitlines()), **facts}}
+
+
 def stability_facts(model: Clusterer, clusters: list[dict[str, Any]]) -> dict[str, Any]:
     """How real the clusters are, if that is known: for all in words, and for each in its own facts."""
     stability: list[ClusterStability] = getattr(model, "cluster_stability_", None) or []
@@ -175,6 +185,8 @@ def summary_text(out: Path, summary: Mapping[str, Any]) -> str:
     if "k" in summary:
         lines["answer"] = summary["k"]["sentence"]
     lines["clusters"] = listed(sizes, most=30) + noise
+    if "earlier" in summary:
+        lines["earlier"] = summary["earlier"]["sentence"]
     if names:
         lines["names"] = "; ".join(names[:12]) + (" ..." if len(names) > 12 else "")
     if "stability" in summary:
