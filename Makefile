@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 export DECCS_DATA ?= $(abspath $(wildcard ../shared/data))
 
-.PHONY: run test test-slow fuzz fuzz-runs soak lint format docs notebook dist bench bench-consensus bench-reading bench-scale bench-start bench-serve clean
+.PHONY: run test test-slow fuzz fuzz-runs soak lint format docs notebook dist bench bench-consensus bench-reading bench-scale bench-start bench-serve bench-onnx clean
 
 run: $(STAMP)
 	DECCS_DATA= $(BIN)/deccs demo --out out
@@ -66,6 +66,11 @@ bench-consensus: $(STAMP)
 # Reading 70,000 x 784 numbers, and 10,000,000 rows without ever having them in memory; about two minutes, 2 GB of disk.
 bench-reading: $(STAMP)
 	$(BIN)/python -m deccs_paper.reading_speed --out results/reading.jsonl
+
+# Exported models on all rows of the eight data sets; MODELS has one for each, half an hour of fits makes those it lacks.
+MODELS ?= runs/models
+bench-onnx: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m deccs_paper.export_check $(MODELS) --fit --out results/onnx.jsonl
 
 # Whole fits of 100,000 to 10,000,000 rows in 2.5 GB of memory, how fast rows are labeled, and what several processes change
 # (quality, pace, a killed one); an hour, 8 GB of disk. SCALE="--only fit label" does a part.

@@ -39,6 +39,7 @@ from deccs.app.request import (
     CompareRequest,
     DatasetsRequest,
     EditRequest,
+    ExportRequest,
     FitRequest,
     InfoRequest,
     PlanRequest,
@@ -94,6 +95,8 @@ EXTRAS = (
     "matplotlib",
     "pymetis",
     "mtkahypar",
+    "onnx",
+    "onnxruntime",
 )
 
 
@@ -427,6 +430,16 @@ def report(request: ReportRequest, output: Output) -> None:
     data = request.data or str(read_summary(request.run)["data"]["file"])
     write_run_report(model, table, path, title_of(data))
     output.note(f"Wrote the report to {path}.")
+
+
+def export(request: ExportRequest, output: Output) -> None:
+    out = request.out or Path(f"{request.run.resolve().name}.onnx")
+    if out.exists() and not request.overwrite:
+        raise RunError(f"{out} exists. Give another file with --out, or add --overwrite.")
+    model, _ = load_model(request.run)
+    with warnings_as_notes(output):
+        model.export(out, precision=request.precision, outputs=request.outputs)
+    output.note(f"Wrote {out}: {out.stat().st_size:,} bytes.")
 
 
 def rename(request: RenameRequest, output: Output) -> None:

@@ -588,6 +588,36 @@ class ReportRequest(Request, command="report"):
 
 
 @dataclass(frozen=True)
+class ExportRequest(Request, command="export"):
+    """Write the model of a run as one ONNX file, which labels rows without Python.
+
+    It is compared with the model where onnxruntime is installed.
+    """
+
+    run: Annotated[Path, RUN]
+    out: Annotated[
+        Path | None,
+        Option("ONNX file.", OUT, metavar="FILE", default="the folder's name with .onnx"),
+    ] = None
+    precision: Annotated[
+        str,
+        Option(
+            "double (the labels of predict) or single (half the size; rows on a border may differ).",
+            choices=("double", "single"),
+        ),
+    ] = "double"
+    outputs: Annotated[
+        tuple[str, ...] | None,
+        Option(
+            "What the file says: labels, probabilities, confidence, novelty, embedding, members.",
+            default="the first four, as far as the method has them",
+        ),
+    ] = None
+    overwrite: Annotated[bool, OVERWRITE] = False
+    quiet: Annotated[bool, QUIET] = False
+
+
+@dataclass(frozen=True)
 class RenameRequest(Request, command="rename"):
     """Give a cluster of a run another name: in its model, labels, summary and report."""
 
