@@ -602,7 +602,7 @@ class ExportRequest(Request, command="export"):
     precision: Annotated[
         str,
         Option(
-            "double (the labels of predict) or single (half the size; rows on a border may differ).",
+            "Numbers: double (the labels of predict) or single (half the size; rows on a border may differ).",
             choices=("double", "single"),
         ),
     ] = "double"
@@ -638,7 +638,7 @@ class EditRequest(Request, command="edit"):
     run: Annotated[Path, RUN]
     words: Annotated[
         tuple[str, ...],
-        Argument("merge, split, rename, pin, drop or undo, and of what.", "EDIT ...", True),
+        Argument("One of merge, split, rename, pin, drop and undo, and of what.", "EDIT ...", True),
     ] = ()
     rows: Annotated[
         tuple[str, ...],
