@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from os import PathLike
@@ -59,6 +59,7 @@ from deccs.describing.coded import described_columns
 from deccs.describing.columns import Described, nameable
 from deccs.describing.description import Description, describe
 from deccs.describing.names import cluster_names
+from deccs.edits.editing import STATE_OF_EDITS, Editable
 from deccs.events import Listeners, Progress
 from deccs.group.group import ALONE, Group, check_same
 from deccs.group.joining import current_group
@@ -100,7 +101,7 @@ CHECKPOINT = NONE | instance(str, PathLike, Checkpoint, words="the path of a fol
 MOST_CLUSTERS = 10_000  # in a file, unless more have points: each takes room in every answer
 MOST_FEATURES = 10_000_000  # in a file
 MOST_NAMED_FROM = 20_000  # rows
-MOST_LETTERS = 100  # of a name that a user gives to a cluster
+MOST_KEPT = 2**22  # numbers of the representation that a model keeps: 32 MB
 MOST_SCORED = 5_000  # rows: their neighbors are found in a second or two
 WITHOUT_EFFECT = (
     "checkpoint",
@@ -144,7 +145,7 @@ class Fit:
 
 
 @dataclass(eq=False, repr=False)
-class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
+class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
     """The base of all estimators.
 
     A method says what it checks beyond its parameters' rules (``_check``), how it learns
@@ -153,6 +154,7 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
 
     ADDED: ClassVar[Mapping[str, Any]] = {"kinds": None}
     LEARNS_FROM_A_SAMPLE: ClassVar[bool] = False  # of more rows than learning can use
+    KEEPS_EMBEDDING: ClassVar[bool] = False  # so that clusters can be split without the data
     LEARNED: ClassVar[Mapping[str, Any]] = {
         "n_features_in_": Annotated[int, whole(at_least=1)],
         "coding_": Maybe(Coding | None),
@@ -188,6 +190,8 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
             "_drawn",
             "_stability",
             "learning_rows_",
+            "embedding_",
+            *STATE_OF_EDITS,
         ):  # of an earlier fit
             self.__dict__.pop(name, None)
         if self._bounds() is not None:
@@ -228,10 +232,14 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
 
     def _labeled(self, fit: Fit) -> np.ndarray:
         """The labels of all rows: (n_points,). Listeners are told the answers while they are made."""
-        labels = []
+        labels, kept, n_rows = [], [], fit.all_rows.shape[0]
         for answer in self._training_answers(fit):
             labels.append(answer.labels)
+            if self.KEEPS_EMBEDDING and n_rows * answer.Z.shape[1] <= MOST_KEPT:
+                kept.append(answer.Z)
             fit.listeners.tell("on_answer", answer)
+        if kept:
+            self.embedding_ = np.concatenate(kept)
         return np.concatenate(labels)
 
     def _labeled_in_parts(self, fit: Fit) -> np.ndarray:
@@ -301,24 +309,6 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         names = getattr(self, "cluster_names_", ())
         return replace(described, names=names) if len(names) == n_clusters else described
 
-    def rename(self, cluster: int, name: str) -> Self:
-        """Give a cluster another name, in this model and in all that is made from it."""
-        names = list(getattr(self, "cluster_names_", self._numbered_names()))
-        if not is_whole(cluster) or not 0 <= cluster < len(names):
-            raise ValueError(
-                f"There is no cluster {cluster!r}; the clusters are 0 to {len(names) - 1}."
-            )
-        name = " ".join(str(name).split())
-        if not name or len(name) > MOST_LETTERS or not name.isprintable():
-            raise ValueError(
-                f"A name has 1 to {MOST_LETTERS} letters in one line, got {name!r:.100}."
-            )
-        if name in names[:cluster] + names[cluster + 1 :]:
-            raise ValueError(f"Cluster {names.index(name)} is named {name!r} already.")
-        names[cluster] = name
-        self.cluster_names_: tuple[str, ...] = tuple(names)
-        return self
-
     def _numbered_names(self) -> tuple[str, ...]:
         n_clusters = getattr(
             self, "n_clusters_", int(self.labels_.max()) + 1
@@ -375,14 +365,14 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
                 f"The fit learned from {len(self.learning_rows_):,} of {len(self.labels_):,} rows, and other "
                 "numbers of clusters are known for these alone. Use predict_at(X, k)."
             )
-        if k == self.n_clusters_:
+        if k == self.n_clusters_ and not self.edits_:
             return self.labels_
         return count.sample_labels(k)[self._sample_places]
 
     def predict_at(self, X: Any, k: int) -> np.ndarray:
         """The labels of X for another number of clusters, as for :meth:`labels_at`: (n_points,)."""
         count = self._counted()
-        if k == self.n_clusters_:
+        if k == self.n_clusters_ and not self.edits_:
             return self.predict(X)
         blocks = each_block(self._checked(X))
         return np.concatenate([count.labels(self.scaler_(block), k) for _, block in blocks])
@@ -482,6 +472,9 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
         n_clusters = max(int(used[-1]) + 1, getattr(self, "n_clusters_", 1))
         if names is not None and (len(names) != n_clusters or len(set(names)) < len(names)):
             raise ValueError("cluster_names_ must have a name for each cluster, each once")
+        if len(getattr(self, "embedding_", self.labels_)) != len(self.labels_):
+            raise ValueError("embedding_ must have a row for each of labels_")
+        self._check_edits()
         if self.n_features_in_ > MOST_FEATURES:
             raise ValueError(f"n_features_in_ must be at most {MOST_FEATURES:,}")
         if hasattr(self, "count_"):
@@ -560,12 +553,10 @@ class Clusterer(ModelFiles, ClusterMixin, Parameters, ABC):
     def _training_answers(self, fit: Fit) -> Iterator[Answer]:
         return map(self._as_edited, self._learned_training_answers(fit))
 
-    def _label_blocks(self, source: RowSource) -> Iterator[np.ndarray]:
-        return self._learned_label_blocks(source)
-
-    def _as_edited(self, answer: Answer) -> Answer:
-        """What a method has learned of some rows, with the edits of the model."""
-        return answer
+    def _label_blocks(self, source: RowSource) -> Iterable[np.ndarray]:
+        return self._edited_blocks(
+            lambda: self._learned_label_blocks(source), lambda: self._answers(source)
+        )
 
     def _checked(self, X: Any) -> RowSource:
         check_is_fitted(self, "labels_")
@@ -671,6 +662,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     A method says how it represents rows (``_embedded``) and what it says of represented points
     (``_answer``).
     """
+
+    KEEPS_EMBEDDING: ClassVar[bool] = True
 
     def transform(self, X: Any) -> np.ndarray:
         """The representation of X: (n_points, n_latent)."""

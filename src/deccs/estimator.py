@@ -35,6 +35,7 @@ from deccs.counting.words import warning_of_one_group
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
 from deccs.data.source import RowSource, in_order, rows_at_once
+from deccs.edits.steps import apply, descends
 from deccs.events import Progress
 from deccs.labels import NOISE, align_labels, canonical, majority_map
 from deccs.members.asking import Jobs
@@ -530,30 +531,43 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         else:
             assert seen is not None
             labels = np.asarray(seen.labels)
-        # How sure each member is of those of its clusters that belong to the label: (n, n_members)
-        n_heads, widest = by_head.shape[1:]
-        belongs = self._cluster_map[None, :n_heads, :widest] == labels[:, None, None]
-        support = (by_head * belongs).sum(2)
+        learned = labels
         if seen is not None:
             said = np.concatenate([said, seen.partitions])
-            maps = zip(self._cluster_map[n_heads:], seen.partitions, strict=True)
-            confirms = np.stack([clusters[partition] == labels for clusters, partition in maps])
-            support = np.concatenate([support, confirms.T], axis=1)
         if probabilities is None:
-            probabilities = self._votes(said, labels)
+            probabilities = self._votes(said, learned)
+        edited = apply(self._steps, learned, Z, probabilities)
+        labels = edited.labels
+        # How sure each member is of those of its clusters that belong to the label: (n, n_members)
+        belongs_to = descends(self._steps, self._n_found)  # (n_found + 1, n_clusters + 1)
+        n_heads, widest = by_head.shape[1:]
+        belongs = belongs_to[self._cluster_map[None, :n_heads, :widest], labels[:, None, None]]
+        support = (by_head * belongs).sum(2)
+        if seen is not None:
+            maps = zip(self._cluster_map[n_heads:], seen.partitions, strict=True)
+            confirms = np.stack(
+                [belongs_to[clusters[partition], labels] for clusters, partition in maps]
+            )
+            support = np.concatenate([support, confirms.T], axis=1)
+        agreed = support.mean(1) * edited.sure  # members know nothing of splits
         names = zip(self._cluster_names, said, strict=True)
+        members = np.stack([numbers[partition] for numbers, partition in names])
         return Answer(
             Z=Z,
             labels=labels,
-            probabilities=probabilities,
-            confidence=support.mean(1),
-            support=support.mean(1),
-            members=np.stack([numbers[partition] for numbers, partition in names]),
+            probabilities=edited.probabilities,
+            confidence=agreed,
+            support=agreed,
+            members=self._renumbered(members) if self._steps else members,
         )
+
+    def _as_edited(self, answer: Answer) -> Answer:
+        """Steps are part of the answer, since support and confidence are those of edited clusters."""
+        return self._settled(answer)
 
     def _votes(self, member_labels: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """(n, n_clusters): half for the label itself, half for what it and the members say."""
-        votes = np.zeros((len(labels), self.n_clusters_))
+        votes = np.zeros((len(labels), self._n_found))
         rows, one_vote = np.arange(len(labels)), 0.5 / (len(member_labels) + 1)
         votes[rows, labels] = 0.5 + one_vote
         for numbers, partition in zip(self._cluster_map, member_labels, strict=True):
@@ -587,5 +601,6 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
 def trusted(answer: Answer, trust: Trust, scaled: np.ndarray, *, exactly: bool = True) -> Answer:
     """The answer with a confidence that rests on the raw data, too: scaled is (n, n_features)."""
     assert answer.support is not None
-    confidence = trust.confidence(scaled, answer.labels, answer.support, exactly=exactly)
+    labels = np.maximum(answer.labels, 0)  # of a dropped cluster nobody is asked
+    confidence = trust.confidence(scaled, labels, answer.support, exactly=exactly)
     return replace(answer, confidence=confidence)

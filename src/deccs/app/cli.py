@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -89,9 +88,12 @@ def parameter_for(entry: Entry) -> inspect.Parameter:
     """A parameter for Typer. What is not typed is None: then the config file or the default counts."""
     words, default = entry.words, None
     if isinstance(words, Argument):
-        kind: Any = list[Path] if entry.kind is tuple else entry.kind
+        kind: Any = list[entry.inner] if entry.kind is tuple else entry.kind  # type: ignore[name-defined]
         info: Any = typer.Argument(metavar=words.metavar, help=words.help, show_default=False)
-        default = inspect.Parameter.empty
+        if words.optional:
+            kind = kind | None
+        else:
+            default = inspect.Parameter.empty
     else:
         typed: dict[Any, Any] = {tuple: str, Mapping: list[str]}
         kind = typed.get(entry.kind, entry.kind) | None

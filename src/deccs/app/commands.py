@@ -20,6 +20,7 @@ from rich.table import Table as Grid
 from deccs.answer import Answer
 from deccs.app import run_folder
 from deccs.app.comparison import compare_runs
+from deccs.app.editing import edited_run
 from deccs.app.labels_file import LabelsFormat, LabelsWriter
 from deccs.app.methods import estimator_for, methods
 from deccs.app.output import (
@@ -39,6 +40,7 @@ from deccs.app.renaming import rename_in_run
 from deccs.app.request import (
     CompareRequest,
     DatasetsRequest,
+    EditRequest,
     FitRequest,
     InfoRequest,
     PlanRequest,
@@ -61,6 +63,7 @@ from deccs.data.tables.readers import READERS
 from deccs.datasets.sources import SOURCES
 from deccs.datasets.store import cache_folder, file_at_hand
 from deccs.display import Display
+from deccs.edits.documents import in_words as edit_in_words
 from deccs.environment import processor_name, versions
 from deccs.group.group import ALONE, Group
 from deccs.group.joining import distributed, is_launched
@@ -412,6 +415,28 @@ def rename(request: RenameRequest, output: Output) -> None:
         )
     else:
         output.note("The report is written again.")
+
+
+def edit(request: EditRequest, output: Output) -> None:
+    out = request.run
+    if not (request.words or request.edits):
+        edits = list(load_model(out)[0].edits_)
+        lines = [f"{at:>3}  {edit_in_words(one)}" for at, one in enumerate(edits, start=1)]
+        output.result({"edits": edits}, "\n".join(lines) or "Nothing was edited.")
+        return
+    with run_folder.in_use(out):
+        run_folder.settle(out)
+        title = title_of(request.data or str(read_summary(out)["data"]["file"]))
+        with warnings_as_notes(output):
+            model = edited_run(request, title)
+    output.note(f"{edits_so_far(model)} The files in {out} follow.")
+
+
+def edits_so_far(model: Clusterer) -> str:
+    """What was done, and which clusters there are now."""
+    edits = model.edits_
+    last = f"Edit {len(edits)}: {edit_in_words(edits[-1])}." if edits else "No edits are left."
+    return f"{last} The clusters are {listed(map(str, model.clusters_), most=30)}."
 
 
 def compare(request: CompareRequest, output: Output) -> None:

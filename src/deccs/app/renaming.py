@@ -22,10 +22,12 @@ def rename_in_run(folder: Path, cluster: int, name: str) -> None:
     """Write the name to labels, description, model and summary; killed in between, the same call finishes it."""
     summary, text = read_summary(folder), read_description(folder)
     model, preprocessing = load_model(folder)
-    model.rename(cluster, name)
+    model = model.rename(cluster, name)
     names = model.cluster_names_
-    for one, its_name in zip(summary.get("clusters") or [], names, strict=False):
-        one["name"] = its_name
+    for one in summary.get("clusters") or []:
+        if one["label"] < len(names):
+            one["name"] = names[one["label"]]
+    summary["edits"] = list(model.edits_)
     parts = sorted((folder / LABELS_PARTS).glob("part-*.parquet"))
     for path in (*(folder / file for file in LABELS_NAMES), *parts):
         if path.is_file():

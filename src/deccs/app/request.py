@@ -36,6 +36,7 @@ class Argument:
 
     help: str
     metavar: str
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Entry:
     optional: bool
     words: Argument | Option
     default: Any
+    inner: type = str  # of a tuple
 
     @property
     def label(self) -> str:
@@ -127,8 +129,9 @@ def entry(item: Any, hint: Any) -> Entry:
     optional = isinstance(kind, UnionType)
     if optional:
         (kind,) = (part for part in get_args(kind) if part is not type(None))
+    inner = get_args(kind)[0] if get_origin(kind) is tuple else str
     kind = get_origin(kind) or kind
-    return Entry(item.name, kind, optional, words, item.default)
+    return Entry(item.name, kind, optional, words, item.default, inner)
 
 
 def parsed(item: Entry, value: Any) -> Any:
@@ -491,6 +494,40 @@ class RenameRequest(Request, command="rename"):
     run: Annotated[Path, RUN]
     cluster: Annotated[int, Argument("Number of the cluster.", "CLUSTER")]
     name: Annotated[str, Argument("Its new name.", "NAME")]
+    quiet: Annotated[bool, QUIET] = False
+
+
+@dataclass(frozen=True)
+class EditRequest(Request, command="edit"):
+    """Merge, split, rename, pin or drop clusters of a run; its model, labels, summary and report follow.
+
+    deccs edit run/ merge 3 5, split 2, split 2 3 (into 3 parts), rename 4 "loyal customers", pin 3 --rows a,b,
+    drop 7, undo. Without an edit: what was edited so far.
+    """
+
+    run: Annotated[Path, RUN]
+    words: Annotated[
+        tuple[str, ...],
+        Argument("merge, split, rename, pin, drop or undo, and of what.", "EDIT ...", True),
+    ] = ()
+    rows: Annotated[
+        tuple[str, ...],
+        Option(
+            "Rows to pin, or to split off: ids as in the file of labels, a,b,c.", in_config=False
+        ),
+    ] = ()
+    edits: Annotated[
+        Path | None,
+        Option("Edits that were downloaded from the report.", ("--from",), metavar="FILE"),
+    ] = None
+    data: Annotated[
+        str | None,
+        Option("The data of the fit.", metavar="FILE", default="where it was during the fit"),
+    ] = None
+    query: Annotated[
+        str | None, Option("What to ask a database.", metavar="SQL", default=AS_IN_FIT)
+    ] = None
+    as_json: Annotated[bool, AS_JSON] = False
     quiet: Annotated[bool, QUIET] = False
 
 

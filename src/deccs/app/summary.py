@@ -91,15 +91,17 @@ def cluster_facts(model: Clusterer, answer: Answer) -> dict[str, Any]:
     in_cluster = labels >= 0
     sizes = np.bincount(labels[in_cluster], minlength=n_clusters)
     clusters: list[dict[str, Any]] = [
-        {"label": label, "size": int(size)} for label, size in enumerate(sizes)
+        {"label": label, "size": int(sizes[label])} for label in model.clusters_
     ]
-    for cluster, name in zip(clusters, getattr(model, "cluster_names_", ()), strict=False):
-        cluster["name"] = name
+    names = getattr(model, "cluster_names_", ())
+    for cluster in clusters if names else ():
+        cluster["name"] = names[cluster["label"]]
     facts: dict[str, Any] = {"clusters": clusters, "noise": int((~in_cluster).sum())}
     if confidence is not None:
         sums = np.bincount(labels[in_cluster], confidence[in_cluster], n_clusters)
-        for cluster, total in zip(clusters, sums, strict=True):
-            cluster["confidence"] = float(total / cluster["size"]) if cluster["size"] else None
+        for cluster in clusters:
+            total = float(sums[cluster["label"]])
+            cluster["confidence"] = total / cluster["size"] if cluster["size"] else None
         facts["confidence"] = float(confidence.mean())
     if answer.support is not None:
         facts["support"] = float(answer.support.mean())

@@ -84,7 +84,7 @@ class RandomProjections(SoftClusterer):
 
     def _check_learned(self) -> None:
         super()._check_learned()
-        if len(self.projections_) != self.n_projections or self.n_clusters_ != self.n_wanted:
+        if len(self.projections_) != self.n_projections or self._n_found != self.n_wanted:
             raise ValueError("projections_ must be as many as n_projections says, for n_clusters")
 
     def _check(self, n_points: int) -> None:
@@ -126,7 +126,7 @@ class RandomProjections(SoftClusterer):
         return np.hstack([projection.memberships(Z) for projection in self.projections_])
 
     def _width(self) -> int:
-        return self.n_projections * self.n_clusters_
+        return self.n_projections * self._n_found
 
     def _dimension(self, sample: RowSource, root: int, listeners: Listeners) -> int:
         """q: the one asked for, or the one whose partitions agree best with each other."""
@@ -260,7 +260,7 @@ class RandomProjectionEM(RandomProjections):
 
     def _soft_clusterer(self) -> Callable[[np.ndarray, int], GaussianMixture]:
         return partial(
-            fitted_mixture, n_clusters=self.n_clusters_, covariance_type=self.covariance_type
+            fitted_mixture, n_clusters=self._n_found, covariance_type=self.covariance_type
         )
 
 
@@ -313,7 +313,7 @@ class RandomProjectionFCM(RandomProjections):
     fuzzifier: Annotated[float | str, FUZZIFIER] = "auto"
 
     def _soft_clusterer(self) -> Callable[[np.ndarray, int], FuzzyCenters]:
-        return partial(fuzzy_centers, n_clusters=self.n_clusters_, fuzzifier=self.fuzzifier)
+        return partial(fuzzy_centers, n_clusters=self._n_found, fuzzifier=self.fuzzifier)
 
     def _aggregate(self, F: np.ndarray, root: int) -> None:
         if self.version == "average":

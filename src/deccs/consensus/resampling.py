@@ -476,7 +476,7 @@ class ConsensusMatrix(Clusterer):
     def score(self, X: Any, y: object = None) -> float:
         """How well the clusters of ``n_clusters_`` keep neighbors together, as for the other estimators."""
         chosen = copy.copy(self)
-        chosen.n_clusters = self.n_clusters_
+        chosen.n_clusters = self._n_found
         return super(ConsensusMatrix, chosen).score(X)
 
     # The fit
@@ -486,7 +486,7 @@ class ConsensusMatrix(Clusterer):
 
     def _check_learned(self) -> None:
         super()._check_learned()
-        self._place_of(self.n_clusters_)
+        self._place_of(self._n_found)
         rises = np.all(np.diff(self.tracked_) > 0) and np.all(np.diff(self._core) > 0)
         if not rises or not len(self._core) or len(self._core) > MOST_LINKED:
             raise ValueError(f"_core must have 1 to {MOST_LINKED:,} rows, in order")
@@ -496,7 +496,7 @@ class ConsensusMatrix(Clusterer):
         ):
             raise ValueError("partitions_ has too many clusters, or a k without its index")
         # What the fit has found, so that no answer has to find it again.
-        found = {(self.n_clusters_, self.function): self.labels_[self.tracked_]}
+        found = {(self._n_found, self.function): self.labels_[self.tracked_]}
         self.__dict__["_known_labels"] = found
 
     def _check(self, n_points: int) -> None:
@@ -621,7 +621,7 @@ class ConsensusMatrix(Clusterer):
 
     def _learned_training_answers(self, fit: Fit) -> Iterator[Answer]:
         clock, n_points, filled = Clock(), fit.source.shape[0], 0
-        labels = self._labels(self.n_clusters_, self.function)  # (n_tracked,)
+        labels = self._labels(self._n_found, self.function)  # (n_tracked,)
         self._nearest = np.empty(n_points, dtype=np.int32)
         for Z, places in self._carried(fit.source):
             # Rows with the same values may have different labels: each tracked row keeps its own.
@@ -635,7 +635,7 @@ class ConsensusMatrix(Clusterer):
         self.seconds_ |= clock.laps
 
     def _learned_answers(self, source: RowSource) -> Iterator[Answer]:
-        labels = self._labels(self.n_clusters_, self.function)
+        labels = self._labels(self._n_found, self.function)
         return (Answer(Z=Z, labels=labels[places]) for Z, places in self._carried(source))
 
     def _carried(self, source: RowSource) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -53,6 +53,8 @@ class Drawn:
     points: Annotated[np.ndarray, reals("n_drawn", "n_components")]
     labels: Annotated[np.ndarray, wholes("n_drawn")]
     seed: Annotated[int, whole(at_least=0)]
+    # Which rows they are of those that were learned from; older models do not say it.
+    rows: Annotated[np.ndarray, wholes("n_drawn", least=0)] | None = None
 
     def check_stored(self) -> None:
         """Raise a ValueError for more rows than can be judged in seconds, for none, or for no seed."""
@@ -68,7 +70,7 @@ def draw(source: RowSource, scaler: Any, labels: np.ndarray, root: int) -> Drawn
     rows = rows_to_judge(source, root)
     scaled = scaled_rows(source, scaler, rows)
     components = fit_components(scaled, seed_for(root, "stability"))
-    return Drawn(components(scaled), labels[rows], seed_for(root, "stability"))
+    return Drawn(components(scaled), labels[rows], seed_for(root, "stability"), rows)
 
 
 def rows_to_judge(source: RowSource, root: int) -> np.ndarray:

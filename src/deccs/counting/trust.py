@@ -28,6 +28,7 @@ from deccs.counting.evidence import scaled_rows
 from deccs.counting.one_group import Signs, signs_of
 from deccs.counting.records import ClusterStability
 from deccs.data.source import RowSource, SelectedRows, blocks
+from deccs.labels import NOISE
 from deccs.members.running import of_one_scale
 from deccs.members.views import Components, fit_components
 from deccs.seeds import seed_for
@@ -133,7 +134,7 @@ def judge(
     scaled = scaled_rows(source, scaler, rows)
     components = fit_components(scaled, seed)
     points = components(scaled)
-    drawn = Drawn(points, label(SelectedRows(source, rows)), seed)
+    drawn = Drawn(points, label(SelectedRows(source, rows)), seed, rows)
     signs = signs or signs_of(of_one_scale(points), scaled, seed)
     stability = stability_of(drawn)
     return trust_in(drawn, n_clusters, components, signs, stability), stability
@@ -166,7 +167,7 @@ def trust_in(
     _, distance = around(drawn.points, drawn.labels, drawn)
     logs = np.log(distance)
     usual = np.full(n_clusters, np.median(logs))
-    for cluster in np.unique(drawn.labels):
+    for cluster in np.unique(drawn.labels[drawn.labels != NOISE]):
         usual[cluster] = np.median(logs[drawn.labels == cluster])
     known = np.array([above_chance.get(cluster, mean) for cluster in range(n_clusters)])
     return Trust(components, drawn, known, usual, signs)

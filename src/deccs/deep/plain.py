@@ -155,7 +155,7 @@ class AutoencoderClustering(DeepClustering, AutoencoderEmbedder, method="AE+k-me
         if hasattr(self.clusterer_, "predict_proba"):
             probabilities = np.asarray(self.clusterer_.predict_proba(Z), dtype=float)
         else:
-            probabilities = one_hot(labels, self.n_clusters_)
+            probabilities = one_hot(labels, self._n_found)
         return Answer(Z, labels, probabilities, probabilities.max(axis=1))
 
 
