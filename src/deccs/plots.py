@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
-from deccs.calibration import N_BINS, bins_of
+from deccs.calibration import N_BINS, Bins, bins_of
 from deccs.counting.records import Count
 from deccs.counting.words import (
     ks_around,
@@ -197,9 +197,12 @@ def plot_reliability(
     8 of 10 rows with a confidence of 0.8 are right; bars below it are too confident. The title has
     the expected calibration error.
     """
-    bins = bins_of(confidence, is_right, n_bins)
-    ax = new_axes() if ax is None else ax
-    filled = np.flatnonzero(bins.counts)
+    return draw_reliability(bins_of(confidence, is_right, n_bins), new_axes() if ax is None else ax)
+
+
+def draw_reliability(bins: Bins, ax: Axes) -> Axes:
+    """The plot of rows that are in bins already."""
+    filled, n_bins = np.flatnonzero(bins.counts), len(bins.counts)
     share = bins.share_right[filled]
     ax.bar((filled + 0.5) / n_bins, share, 0.94 / n_bins, color="#BCD4E6", label="right")
     ax.plot([0, 1], [0, 1], color="#888888", lw=1.1, ls=(0, (3, 2)), label="calibrated")
