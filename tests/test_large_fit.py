@@ -14,9 +14,9 @@ from deccs.base import TrainedEmbedder
 from deccs.data.tabulate import TableWarning
 from deccs.events import Callback
 from deccs.group.group import ALONE
+from deccs.inference.fast import FastEncoder
 from deccs.labeling import PartLabels, by_part, own_parts, spans_of
-from deccs.network.autoencoder import exact_encoder
-from deccs.network.single import SingleEncoder, are_close
+from deccs.network.autoencoder import dense_encoder, exact_encoder
 from deccs.rounds.classifiers import logits
 from deccs.scores import ari
 from deccs.storage import FolderCheckpoint
@@ -98,28 +98,24 @@ def test_single_precision_differs_from_double_only_where_two_classes_are_near(sm
     noise = np.random.default_rng(1).random((5_000, 4))
     model = small(n_clusters=5, dropout=dropout).fit(noise)
     inputs = model.scaler_.inputs(noise)
-    Z = SingleEncoder.of(model.autoencoder_.encoder)(inputs).double().numpy()
+    Z = dense_encoder(model.autoencoder_.encoder).in_single_precision(inputs).astype(float)
     exactly = exact_encoder(model.autoencoder_)(inputs)
     single, double = (logits(model.label_classifier_, each)[:, 0] for each in (Z, exactly))
     second, first = np.sort(double, axis=1)[:, -2:].T
     is_clear = first - second > 1e-5
     assert is_clear.mean() > 0.99
     assert_array_equal(single.argmax(1)[is_clear], double.argmax(1)[is_clear])
-    # What is asked again has a margin of a hundred times that.
-    near = are_close(torch.from_numpy(single).float()[:, None], inputs)
-    assert near[first - second < 1e-4].all() and near.mean() < 0.1
+    fast = FastEncoder(dense_encoder(model.autoencoder_.encoder), [model.label_classifier_.heads()])
+    assert_array_equal(fast.labels(inputs), double.argmax(1))
+    _, near = fast._embedded(inputs)
+    assert near[first - second < 1e-5].all() and near.mean() < 0.01
 
 
 def test_networks_of_other_layers_are_embedded_in_double_precision():
     encoder = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
-    assert SingleEncoder.of(encoder) is None
+    assert dense_encoder(encoder) is None
     steep = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.LeakyReLU(0.3))
-    assert SingleEncoder.of(torch.nn.Sequential(*steep, torch.nn.Linear(8, 2))) is None
-
-
-def test_rows_far_out_are_asked_in_double_precision():
-    logits = torch.tensor([[[9.0, 1.0]], [[9.0, 1.0]]])
-    assert_array_equal(are_close(logits, np.array([[1.0], [2e3]])), [False, True])
+    assert dense_encoder(torch.nn.Sequential(*steep, torch.nn.Linear(8, 2))) is None
 
 
 def test_the_confidence_in_single_precision_is_about_that_in_double_precision(quick_manifold):

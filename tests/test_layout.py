@@ -65,9 +65,12 @@ def test_the_architecture_page_names_every_module_and_no_other():
 def test_only_reexports_are_in_the_packages_themselves():
     """Logic in an ``__init__`` is hard to find."""
     for path in SRC.rglob("*/__init__.py"):
-        kinds = {type(node) for node in ast.parse(path.read_text(encoding="utf-8")).body}
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        lazy = [node for node in body if getattr(node, "name", "") == "__getattr__"]
+        kinds = {type(node) for node in body if node not in lazy}
         allowed = {ast.Expr, ast.Import, ast.ImportFrom, ast.Assign, ast.AugAssign}
-        assert kinds <= allowed, path
+        # What is loaded when it is first used is named for type checkers.
+        assert kinds <= (allowed | {ast.If} if lazy else allowed), path
 
 
 # Public names

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from deccs._version import __version__
 
 if TYPE_CHECKING:
-    from deccs import consensus, datasets, deep, plots, report, scores
+    from deccs import consensus, datasets, deep, plots, report, scanpy, scores
     from deccs.answer import Answer
     from deccs.consensus import (
         AutoencoderConsensus,
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         RandomProjectionEM,
         RandomProjectionFCM,
     )
+    from deccs.constraints.violations import ConstraintWarning
     from deccs.counting.count import count_clusters
     from deccs.counting.one_group import OneGroupWarning
     from deccs.data.kinds import kinds_of
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     from deccs.events import Callback, Progress
     from deccs.group.joining import distributed
     from deccs.group.watch import GroupError
+    from deccs.inference.encoder import TrainingError
     from deccs.members.default import default_members
-    from deccs.network.autoencoder import Autoencoder, TrainingError
+    from deccs.network.autoencoder import Autoencoder
+    from deccs.predictor import Predictor, load
     from deccs.rounds.records import Round
     from deccs.settings import Network, Pretraining, Rounds
 
@@ -36,9 +39,12 @@ HOMES = {
     "Progress": "events",
     "Rounds": "settings",
     "Autoencoder": "network.autoencoder",
-    "TrainingError": "network.autoencoder",
+    "TrainingError": "inference.encoder",
+    "Predictor": "predictor",
+    "load": "predictor",
     "Pretraining": "settings",
     "Round": "rounds.records",
+    "ConstraintWarning": "constraints.violations",
     "OneGroupWarning": "counting.one_group",
     "count_clusters": "counting.count",
     "GroupError": "group.watch",
@@ -56,7 +62,7 @@ HOMES = {
         "consensus",
     ),
 }
-MODULES = ("consensus", "datasets", "deep", "plots", "report", "scores")
+MODULES = ("consensus", "datasets", "deep", "plots", "report", "scanpy", "scores")
 
 
 def __getattr__(name: str) -> object:
@@ -85,8 +91,10 @@ __all__ = [
     "AutoencoderConsensus",
     "ConsensusClustering",
     "ConsensusMatrix",
+    "ConstraintWarning",
     "GroupError",
     "OneGroupWarning",
+    "Predictor",
     "Pretraining",
     "RandomProjectionEM",
     "RandomProjectionFCM",
@@ -100,7 +108,9 @@ __all__ = [
     "default_members",
     "distributed",
     "kinds_of",
+    "load",
     "plots",
     "report",
+    "scanpy",
     "scores",
 ]

@@ -1,4 +1,8 @@
-"""What all estimators share: parameters, checks, scaling, seeds, callbacks, checkpoints, files, answers."""
+"""What all methods share: parameters, checks, scaling, seeds, callbacks, checkpoints, files, answers.
+
+A model that only predicts is made of the same classes. So what a fit needs is imported where it is used, and
+:mod:`deccs.estimators` makes scikit-learn's estimators of the methods: both libraries take a second to load.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from os import PathLike
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
-import torch
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils import ClassifierTags
-from sklearn.utils.validation import check_is_fitted
 
 from deccs import plots
 from deccs.answer import Answer
@@ -27,6 +27,7 @@ from deccs.checks import (
     Rule,
     check_bounds,
     check_enough_points,
+    check_fitted,
     check_parameters,
     instance,
     is_whole,
@@ -35,24 +36,22 @@ from deccs.checks import (
     settings,
     whole,
 )
-from deccs.counting.cluster_stability import Drawn, draw, stability_of
-from deccs.counting.count import count_clusters_of
+from deccs.counting.drawn import Drawn
 from deccs.counting.records import ClusterStability, Count, KCandidate
 from deccs.data.coding import Coding
-from deccs.data.images import image_shape_of
 from deccs.data.inputs import as_source, output_dtype, without_gaps
 from deccs.data.kinds import KINDS
 from deccs.data.learning_rows import MOST_ROWS, learning_rows
-from deccs.data.rows import Rows, widths_of
-from deccs.data.sampling import draw_rows
 from deccs.data.scalers import fit_scaler
-from deccs.data.scaling import Scaler
+from deccs.data.scaling import Scaler, widths_of
 from deccs.data.source import (
     PartRows,
     RowSource,
     SelectedRows,
     each_block,
     fingerprint_of,
+    in_order,
+    rows_at_once,
 )
 from deccs.data.table_scaling import TableScaler, check_coding, evenly
 from deccs.describing.coded import described_columns
@@ -65,17 +64,16 @@ from deccs.group.group import ALONE, Group, check_same
 from deccs.group.joining import current_group
 from deccs.labeling import PartLabels, by_part, spans_of
 from deccs.labels import warn_of_empty_clusters
-from deccs.members.neighbors import kept_share, neighbor_graph
-from deccs.network.autoencoder import Autoencoder, encode_exactly
-from deccs.network.device import pick_device, single_precision
+from deccs.loaded import is_module
 from deccs.seeds import generator_for, root_seed
 from deccs.settings import Network, Pretraining, without_steps
-from deccs.spreading import jobs_for_us_alone
 from deccs.storage import NO_CHECKPOINT, Checkpoint, FolderCheckpoint, Maybe, wholes
 from deccs.storage.checkpoints import FitFacts, as_fact
 from deccs.storage.models import ModelFiles
-from deccs.storage.networks import check_width
-from deccs.training.start import Start, starting_autoencoder
+
+if TYPE_CHECKING:
+    from deccs.data.rows import Rows
+    from deccs.training.start import Start
 
 SCALE = one_of("auto", "global", "columns", "robust", "rows", None)
 KINDS_OF_COLUMNS = NONE | Rule(
@@ -89,14 +87,15 @@ CALLBACKS = NONE | instance(list, tuple, words="a list of callbacks")
 NETWORK = settings(Network) | Rule(
     "an Autoencoder or a pair (encoder, decoder) of torch modules",
     lambda value: (
-        isinstance(value, Autoencoder)
+        (is_module(value) and hasattr(value, "exact_encoder"))
         or (
             isinstance(value, tuple | list)
             and len(value) == 2
-            and all(isinstance(part, torch.nn.Module) for part in value)
+            and all(is_module(part) for part in value)
         )
     ),
 )
+AUTOENCODER = Rule("an Autoencoder", lambda value: hasattr(value, "exact_encoder"))
 CHECKPOINT = NONE | instance(str, PathLike, Checkpoint, words="the path of a folder")
 MOST_CLUSTERS = 10_000  # in a file, unless more have points: each takes room in every answer
 MOST_FEATURES = 10_000_000  # in a file
@@ -133,6 +132,9 @@ class Fit:
         return self.source is not self.all_rows
 
     def rows(self, device: str = "cpu", image_shape: tuple[int, int] | None = None) -> Rows:
+        from deccs.data.rows import Rows
+        from deccs.network.device import pick_device
+
         return Rows(self.source, self.scaler, pick_device(device), image_shape, self.group)
 
     def rows_of(self, facts: tuple[Scaler, str, tuple[int, int] | None]) -> Rows:
@@ -140,12 +142,21 @@ class Fit:
         scaler, device, image_shape = facts
         name = f"{device} {image_shape}"  # the scaler is the same in all tasks of a fit
         if name not in self.helped:
+            from deccs.data.rows import Rows
+
             self.helped[name] = Rows(self.source, scaler, device, image_shape, self.group)
         return self.helped[name]
 
 
+class Learned:
+    """What fits learn, for type checkers; dataclasses would take these for parameters."""
+
+    n_features_in_: int
+    autoencoder_: Any  # of methods that train a network
+
+
 @dataclass(eq=False, repr=False)
-class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
+class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
     """The base of all estimators.
 
     A method says what it checks beyond its parameters' rules (``_check``), how it learns
@@ -179,9 +190,12 @@ class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Learn the clustering of X. ``y`` is ignored."""
+        from deccs.spreading import jobs_for_us_alone
+
         group = current_group()
         check_parameters(self)  # first: it says what kinds are, by which X is read
-        source = as_source(self, X, reset=True, group=group)
+        source = self._source_to_fit(X, group)
+        self._check_rows(source.shape[0])
         for name in (
             "count_",
             "n_clusters_",
@@ -210,7 +224,7 @@ class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
             if fit.is_of_sample:
                 self.labels_ = self._labeled_in_parts(fit)
             if group.is_first:
-                warn_of_empty_clusters(self.labels_, self.n_clusters_)
+                warn_of_empty_clusters(self.labels_, len(self.clusters_))
             fit.listeners.tell("on_fit_end", self)
             # Whoever opens a checkpoint removes it: one that was given as an object stays.
             if group.is_first and fit.checkpoint is not getattr(self, "checkpoint", None):
@@ -277,6 +291,8 @@ class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
     def _finish(self, fit: Fit, labels: np.ndarray) -> None:
         """What is learned from the labels of the rows that the fit learned from: (n_learned,)."""
         if not hasattr(self, "_stability"):  # a method may have judged its clusters already
+            from deccs.counting.cluster_stability import draw
+
             self._drawn = draw(fit.source, self.scaler_, labels, fit.root)
         if not hasattr(self, "n_clusters_"):
             self.n_clusters_ = max(int(labels.max()) + 1, self.n_wanted or 1)
@@ -383,9 +399,11 @@ class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
 
         Computed when it is first asked for, on a sample of at most 1,000 rows; this takes seconds.
         """
-        check_is_fitted(self, "labels_")
+        check_fitted(self)
         if not hasattr(self, "_stability"):
             drawn: Drawn | None = getattr(self, "_drawn", None)
+            from deccs.counting.cluster_stability import stability_of
+
             self._stability = [] if drawn is None else stability_of(drawn)
         return self._stability
 
@@ -410,6 +428,8 @@ class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
             return
         known = fit.checkpoint.restore("count", lambda state: self._placed(fit, state["count"]))
         if known is None:
+            from deccs.counting.count import count_clusters_of
+
             count = count_clusters_of(fit.source, self.scaler_, bounds, fit.root, fit.listeners)
             fit.checkpoint.save("count", {"count": count})
             known = self._placed(fit, count)
@@ -489,7 +509,7 @@ class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
                 raise ValueError("_sample_places names rows that are not in the sample")
 
     def _counted(self) -> Count:
-        check_is_fitted(self, "labels_")
+        check_fitted(self)
         if not hasattr(self, "count_"):
             raise AttributeError(
                 f"n_clusters={self.n_clusters!r} was given, so no other number was tried. "
@@ -511,12 +531,18 @@ class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
         clusters cut more ties) or ``scale`` (it changes who is a neighbor). A high score does not
         mean that clusters are the wanted ones: it knows gaps between rows, and nothing of classes.
         """
+        from deccs.data.sampling import draw_rows
+        from deccs.members.neighbors import kept_share, neighbor_graph
+
         source = self._checked(X)
         drawn = draw_rows(source.shape[0], MOST_SCORED, generator_for(0, "score")).numpy()
         rows = SelectedRows(source, drawn)
         labels = np.concatenate([answer.labels for answer in self._answers(rows)])  # (n_drawn,)
         graph = neighbor_graph(self.scaler_(rows.read(slice(0, len(drawn)))))
         return kept_share(graph, labels, self.n_wanted or 1)
+
+    def _check_rows(self, n_rows: int) -> None:
+        """Raise a ValueError where what was given beside X does not fit all of its rows."""
 
     def _check(self, n_points: int) -> None:
         """Raise a ValueError where parameters do not fit the data or each other."""
@@ -558,8 +584,16 @@ class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
             lambda: self._learned_label_blocks(source), lambda: self._answers(source)
         )
 
+    def _source_to_fit(self, X: Any, group: Group) -> RowSource:
+        """The rows of a fit."""
+        return as_source(self, X, reset=True, group=group)
+
+    def _scaler_for(self, rows: RowSource) -> Scaler:
+        """What is learned about the columns' scale."""
+        return fit_scaler(rows, self.scale)
+
     def _checked(self, X: Any) -> RowSource:
-        check_is_fitted(self, "labels_")
+        check_fitted(self)
         return as_source(self, X, reset=False)
 
     @contextmanager
@@ -568,6 +602,8 @@ class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
 
         Of several processes the first one decides on the seed and the scaler, and has the display.
         """
+        from deccs.network.device import single_precision
+
         seed, by_chance = root_seed(self.random_state), self.random_state is None
         with ExitStack() as stack:
             stack.enter_context(single_precision())
@@ -577,7 +613,7 @@ class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
             root, scaler = group.once(
                 lambda: (
                     self._claimed(checkpoint, rows, seed, by_chance, group.size),
-                    fit_scaler(rows, self.scale),
+                    self._scaler_for(rows),
                 )
             )
             self.scaler_ = scaler
@@ -631,14 +667,10 @@ class Clusterer(Editable, ModelFiles, ClusterMixin, Parameters, ABC):
             if name not in WITHOUT_EFFECT and not (name in self.ADDED and value == self.ADDED[name])
         }
         if "device" in values:
+            from deccs.network.device import pick_device
+
             values["device"] = pick_device(values["device"])
         return {name: as_fact(value) for name, value in values.items()}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 class SoftClusterer(Clusterer):
@@ -649,14 +681,8 @@ class SoftClusterer(Clusterer):
         answers = self._answers(self._checked(X))
         return np.concatenate([answer.probabilities for answer in answers])
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # scikit-learn's checks of sparse input read these tags of all with predict_proba
-        tags.classifier_tags = ClassifierTags()
-        return tags
 
-
-class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+class Embedder(Clusterer):
     """A method that clusters a representation of the data.
 
     A method says how it represents rows (``_embedded``) and what it says of represented points
@@ -681,11 +707,6 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         """The answer for represented points."""
         raise NotImplementedError
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TrainedEmbedder(Embedder):
@@ -695,28 +716,29 @@ class TrainedEmbedder(Embedder):
     """
 
     LEARNS_FROM_A_SAMPLE: ClassVar[bool] = True
-    LEARNED: ClassVar[Mapping[str, Any]] = {"autoencoder_": Autoencoder}
+    LEARNED: ClassVar[Mapping[str, Any]] = {"autoencoder_": Annotated[Any, AUTOENCODER]}
 
     device: Annotated[str, instance(str, words="'auto' or the name of a device of torch")] = "auto"
     checkpoint: Annotated[str | PathLike[str] | Checkpoint | None, CHECKPOINT] = None
 
     def _check_learned(self) -> None:
         super()._check_learned()
-        if isinstance(getattr(self, "autoencoder_", None), Autoencoder):
-            check_width(self.autoencoder_.encoder, self._widths[1])
+        autoencoder = getattr(self, "autoencoder_", None)  # AGAE has none
+        if autoencoder is not None:
+            autoencoder.check_width(self._widths[1])
 
     def _rows_to_train_on(self, fit: Fit) -> Rows:
         """The rows the network is trained on."""
         return fit.rows(self.device)
 
     def _embedded(self, source: RowSource) -> Iterator[np.ndarray]:
-        return encode_exactly(self.autoencoder_, source, self.scaler_)
+        encode = self.autoencoder_.exact_encoder()
+        for block in in_order(source, rows_at_once(source.shape[1]) // 4):
+            yield encode(self.scaler_.inputs(block))
 
     @property
     def _n_features_out(self) -> int:
-        with torch.no_grad():
-            rows = torch.zeros(2, self._widths[1], dtype=torch.float32)
-            return int(self.autoencoder_.encoder(rows).shape[1])
+        return int(self.autoencoder_.exact_encoder()(np.zeros((2, self._widths[1]))).shape[1])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -729,10 +751,12 @@ class AutoencoderEmbedder(TrainedEmbedder):
         "dropout": "network__dropout",
     }
 
-    network: Annotated[Network | Autoencoder | tuple[Any, Any] | None, NETWORK] = None
+    network: Annotated[Any, NETWORK] = None
     pretraining: Annotated[Pretraining | None, settings(Pretraining)] = None
 
     def _rows_to_train_on(self, fit: Fit) -> Rows:
+        from deccs.data.images import image_shape_of
+
         network = self.settings_for("network")
         if isinstance(fit.scaler, TableScaler):
             return fit.rows(self.device)
@@ -742,6 +766,8 @@ class AutoencoderEmbedder(TrainedEmbedder):
 
     def _start(self, fit: Fit, rows: Rows) -> Start:
         """The pretrained autoencoder the method begins with; untrained where one cluster is asked for."""
+        from deccs.training.start import starting_autoencoder
+
         pretraining = self.settings_for("pretraining")
         return starting_autoencoder(
             rows,

@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import Any, Self, get_type_hints
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 TOO_LARGE = 2**63  # a whole number that no step, row or seed needs, and that overflows elsewhere
 
@@ -230,6 +230,14 @@ def check_value(name: str, value: Any, rule: Rule) -> None:
         raise ValueError(f"{name} must be {rule.words}, got {value!r:.300}.")
 
 
+def check_fitted(model: Any) -> None:
+    """Raise scikit-learn's NotFittedError for a model without labels."""
+    if not hasattr(model, "labels_"):
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(model, "labels_")
+
+
 def check_enough_points(n_clusters: int | None, n_points: int) -> None:
     """Raise a ValueError where there are more clusters than points."""
     if n_clusters is not None and n_clusters > n_points:
@@ -245,32 +253,57 @@ def check_enough_points(n_clusters: int | None, n_points: int) -> None:
         )
 
 
-class Parameters(BaseEstimator):
+class Parameters:
     """scikit-learn's parameters, where None stands for the defaults of a settings class.
 
     ``DECCS(10).set_params(rounds__n_rounds=5)`` works although ``rounds`` is None, and so do
-    ``GridSearchCV`` and ``clone``.
+    ``GridSearchCV`` and ``clone``. They are not those of scikit-learn's ``BaseEstimator``: a model that only
+    predicts has parameters, too, and scikit-learn takes a second to load.
     """
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """The names, in alphabetical order, as scikit-learn has them."""
+        given = signature(cls.__init__).parameters.values()
+        several = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
+        return sorted(one.name for one in given if one.name != "self" and one.kind not in several)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Names and values; ``deep`` adds those of the settings, as ``rounds__n_rounds``."""
-        values: dict[str, Any] = super().get_params(deep=deep)
+        values = {name: getattr(self, name) for name in self._get_param_names()}
         if deep:
-            for name, kind in self._settings_classes().items():
-                if values[name] is None:
-                    inner = kind().get_params(deep=True)
-                    values |= {f"{name}__{key}": value for key, value in inner.items()}
+            kinds = self._settings_classes()
+            for name, value in list(values.items()):
+                inner = kinds[name]() if value is None and name in kinds else value
+                if hasattr(inner, "get_params") and not isinstance(inner, type):
+                    parts = inner.get_params(deep=True).items()
+                    values |= {f"{name}__{key}": part for key, part in parts}
         return values
 
     def set_params(self, **values: Any) -> Self:
         """Change parameters; those of the settings as ``rounds__n_rounds``."""
-        kinds = self._settings_classes()
-        for key in values:
-            name = key.partition("__")[0]
-            if key != name and name in kinds and values.get(name, getattr(self, name)) is None:
-                values.pop(name, None)
-                return super().set_params(**{name: kinds[name]()}).set_params(**values)
-        return super().set_params(**values)
+        kinds, nested = self._settings_classes(), dict[str, dict[str, Any]]()
+        known = self.get_params(deep=False)
+        for key, value in values.items():
+            name, dots, rest = key.partition("__")
+            if name not in known:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {self!r:.300}. Valid parameters are: {list(known)}."
+                )
+            if dots:
+                nested.setdefault(name, {})[rest] = value
+            else:
+                setattr(self, name, value)
+        for name, parts in nested.items():
+            if getattr(self, name) is None and name in kinds:
+                setattr(self, name, kinds[name]())
+            inner = getattr(self, name)
+            if not hasattr(inner, "set_params"):
+                raise ValueError(
+                    f"{name} of {type(self).__name__} is {inner!r:.100}, which has no parameter {next(iter(parts))!r}."
+                )
+            inner.set_params(**parts)
+        return self
 
     def settings_for(self, name: str) -> Any:
         """The settings under this name: the user's, or the defaults."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -15,66 +16,60 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 
 from deccs import plots
-from deccs.answer import Answer
-from deccs.base import AutoencoderEmbedder, Fit, SoftClusterer
-from deccs.checks import (
-    ANY,
-    AUTO,
-    MANY_CLUSTERS,
-    N_CLUSTERS,
-    N_JOBS,
-    NONE,
-    TIMEOUT,
-    settings,
-    whole,
-)
+from deccs.base import Fit
+from deccs.checks import MANY_CLUSTERS, is_whole
 from deccs.consensus import lwgp
+from deccs.consensus_model import ConsensusModel
+from deccs.constraints.evidence import outcomes
+from deccs.constraints.given import Constraints, constraints_of
+from deccs.constraints.violations import ConstraintWarning, Violations, violations_of
+from deccs.counting.judging import judge
 from deccs.counting.one_group import OneGroupWarning
-from deccs.counting.trust import Trust, judge
+from deccs.counting.trust import Trust
 from deccs.counting.words import warning_of_one_group
 from deccs.data.rows import Rows
 from deccs.data.sampling import draw_rows
-from deccs.data.source import RowSource, in_order, rows_at_once
-from deccs.edits.steps import apply, descends
+from deccs.data.source import RowSource
+from deccs.estimators import SoftEstimator, Transformer
 from deccs.events import Progress
+from deccs.group.group import Group
+from deccs.group.joining import current_group
+from deccs.inference.seen import Seen
 from deccs.labels import NOISE, align_labels, canonical, majority_map
 from deccs.members.asking import Jobs
+from deccs.members.candidate import Candidate
 from deccs.members.checks import Ensemble, asked_clusters, ensemble_for, most_asked
-from deccs.members.choice import NEVER, Candidate, Judge, best_of
-from deccs.members.default import Member, ViewMember
+from deccs.members.choice import NEVER, Judge, best_of
+from deccs.members.default import EARLIER, PARTIAL
 from deccs.members.running import cluster_views
-from deccs.members.views import (
-    MANIFOLD,
-    MOST_VIEWED,
-    RAW,
-    Seen,
-    fit_components,
-    views_of,
-)
-from deccs.network.autoencoder import check_finite, exact_encoder
-from deccs.network.single import SingleEncoder, ahead, are_close, in_threads
+from deccs.members.views import MANIFOLD, MOST_VIEWED, RAW, fit_components, views_of
+from deccs.network.autoencoder import Autoencoder
 from deccs.notebook import summary_html
+from deccs.refit.earlier import Earlier, earlier_model, look_back, source_like
+from deccs.refit.matching import matching_of
 from deccs.rounds.classifiers import (
     Classifiers,
     classify,
     logits,
     only_member,
-    softmax,
+    renumbered,
     split_sample,
-    weights_of,
 )
 from deccs.rounds.look import Look
+from deccs.rounds.pairs import Pairs
 from deccs.rounds.records import Consensus, Round
 from deccs.rounds.restarts import best_of_starts
-from deccs.rules import default_budget, uses_views
+from deccs.rules import default_budget, default_pretraining_steps, uses_views
 from deccs.seeds import generator_for, seed_for
-from deccs.settings import Rounds, without_steps
-from deccs.storage import Maybe, wholes
+from deccs.settings import Pretraining, without_steps
+from deccs.storage.checkpoints import as_fact
 from deccs.training.start import starting_autoencoder
+
+WARM_SHARE = 0.25  # of the steps of pretraining, for a network that an earlier fit has trained
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DECCS(SoftClusterer, AutoencoderEmbedder):
+class DECCS(Transformer, ConsensusModel, SoftEstimator):
     """Deep Embedded Clustering with Consensus representationS (ICDM 2022).
 
     An autoencoder embeds the data, an ensemble of different clusterers clusters the embedding,
@@ -125,6 +120,10 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         With a fixed seed, results are bit-for-bit reproducible.
     verbose : bool, default=False
         Show progress in the terminal.
+    like : fitted DECCS, path of one, or None
+        Fit new data with the clusters of an earlier model: its columns, scale and network are taken
+        over, clusters that are still there keep their numbers and names, others are gone or new
+        (``matching_``). The number of clusters follows from both; ``n_clusters`` is not used then.
     checkpoint : path of a folder or None
         A fit that was stopped or killed resumes from here: the same data, settings and seed give
         the same bits as without a break. The folder is removed when the fit is done.
@@ -157,6 +156,9 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     cluster_stability_ : list of ClusterStability, whether each cluster is found again when rows are
         left out; computed when it is first asked for
     n_iter_ : rounds run, round 0 included
+    violations_ : Violations, what ``labels_`` violate of the constraints given to ``fit``; None without
+    partial_classes_ : the names of the classes of ``partial``, in order: cluster j is the j-th of them
+    matching_ : Matching, what has become of the clusters of the model it was fitted ``like``
 
     Examples
     --------
@@ -168,64 +170,114 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     ((120,), (120, 2), True)
     """
 
-    LEARNED: ClassVar[Mapping[str, Any]] = {
-        "n_clusters_": Annotated[int, whole(at_least=1)],
-        "classifiers_": Classifiers,
-        "label_classifier_": Classifiers | None,
-        "rounds_": list[Round],
-        "best_round_": Annotated[int, whole(at_least=0)],
-        "n_iter_": int,
-        "agreement_": float,
-        "member_names_": tuple[str, ...],
-        "label_source_": str,
-        "candidates_": Maybe(list[Candidate]),
-        "seen_": Maybe(Seen | None),
-        "trust_": Maybe(Trust | None),
-        "pretraining_search_": Any,
-        "_cluster_names": list[Annotated[np.ndarray, wholes("n_places")]],
-        "_cluster_map": wholes("n_members", "n_places", below="n_clusters"),
-    }
+    def fit(
+        self,
+        X: Any,
+        y: object = None,
+        *,
+        must_link: Any = None,
+        cannot_link: Any = None,
+        partial: Any = None,
+    ) -> Self:
+        """Learn the clustering of X. ``y`` is ignored.
 
-    n_clusters: Annotated[int | str | range | None, N_CLUSTERS | NONE] = field(  # type: ignore[assignment]
-        default=8, kw_only=False
-    )
-    members: Annotated[Sequence[Member | ViewMember] | None, ANY] = None
-    views: Annotated[str | None, AUTO | NONE] = "auto"
-    rounds: Annotated[Rounds | None, settings(Rounds)] = None
-    n_jobs: Annotated[int | None, N_JOBS] = None
-    member_timeout: Annotated[float | None, TIMEOUT] = None
+        Parameters
+        ----------
+        X : the rows to cluster
+        must_link, cannot_link : (n_pairs, 2) numbers of rows that belong into one cluster, or not
+        partial : (n_rows,) labels of any kind; -1, NaN or None where a row's class is not known.
+            Cluster j of the result is the j-th of the classes.
 
-    ADDED: ClassVar[Mapping[str, Any]] = {**AutoencoderEmbedder.ADDED, "views": None}
-    RENAMED: ClassVar[dict[str, str]] = {
-        **AutoencoderEmbedder.RENAMED,
-        **{
-            old: f"rounds__{new}"
-            for old, new in {
-                **{name: name for name in Rounds().get_params()},
-                "tolerance": "tol",
-                "centre": "center",
-                "standardise": "standardize",
-                "moving_centres": "moving_centers",
-            }.items()
-        },
-        "pretraining_grid": "pretraining__grid",
-    }
-
-    def members_predict(self, X: Any) -> np.ndarray:
-        """Each member's labels, numbered alike: (n_members, n_points), ordered as ``member_names_``."""
-        return np.concatenate(
-            [answer.members for answer in self._answers(self._checked(X))], axis=1
-        )
-
-    def consensus_confidence(self, X: Any) -> np.ndarray:
-        """How sure the label of each point is: (n_points,) from 0 to 1.
-
-        Members that were trained to agree do so on anything, so their support for a label is weighed
-        together with what the raw data says of it: the labels of the nearest rows, the stability of
-        the cluster when rows are left out, and how near other rows are. It is low for rows unlike
-        those of the fit, and everywhere where nothing speaks for clusters; see docs/confidence.md.
+        What the result violates is in ``violations_``, and a ``ConstraintWarning`` tells it.
         """
-        return np.concatenate([answer.confidence for answer in self._answers(self._checked(X))])
+        for name in ("_n_refit", "matching_", "_earlier", "_earlier_model"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        self._given = {"must_link": must_link, "cannot_link": cannot_link, "partial": partial}
+        try:
+            super().fit(X, y)
+            self._tell_violations()
+        finally:
+            for name in (
+                "_given",
+                "_constraints",
+                "_learned_constraints",
+                "_earlier",
+                "_earlier_model",
+            ):
+                self.__dict__.pop(name, None)
+        return self
+
+    def _check_rows(self, n_rows: int) -> None:
+        for name in ("violations_", "partial_classes_", "_constraints"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        constraints = constraints_of(n_rows, **self.__dict__.pop("_given"))
+        if constraints.classes and self.like is not None:
+            raise ValueError(
+                "partial and like cannot be given together: both say which number a cluster has. Leave one out."
+            )
+        bounds = self._bounds()
+        most: Any = self.n_clusters if bounds is None else bounds[1]
+        check_classes(constraints, most, f"n_clusters={self.n_clusters!r}")
+        if constraints.any:
+            self._constraints = constraints
+
+    def _bounds(self) -> tuple[int, int | None] | None:
+        bounds = super()._bounds()
+        given: Constraints | None = getattr(self, "_constraints", None)
+        if bounds is None or given is None:
+            return bounds
+        return max(bounds[0], len(given.classes)), bounds[1]
+
+    def _tell_violations(self) -> None:
+        given: Constraints | None = getattr(self, "_constraints", None)
+        self.violations_: Violations | None = None
+        if given is None:
+            return
+        self.partial_classes_ = given.classes
+        self.violations_ = violations_of(given, self.labels_)
+        if self.violations_.any and current_group().is_first:
+            warnings.warn(
+                f"The result violates constraints: {self.violations_.sentence}. Labels are what the model "
+                "predicts; see violations_ for all of them.",
+                ConstraintWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_clone__(self) -> Self:
+        """A copy without what was learned; the earlier model stays as it is, with what it has learned."""
+        parameters = self.get_params(deep=False)
+        like = parameters.pop("like")
+        copies = {name: clone(value, safe=False) for name, value in parameters.items()}
+        return type(self)(**copies, like=like)
+
+    def _source_to_fit(self, X: Any, group: Group) -> RowSource:
+        if self.like is None:
+            return super()._source_to_fit(X, group)
+        self._earlier_model: DECCS = earlier_model(self.like)
+        return source_like(self, self._earlier_model, X, group)
+
+    def _scaler_for(self, rows: RowSource) -> Any:
+        return super()._scaler_for(rows) if self.like is None else self._earlier_model.scaler_
+
+    def _facts(self) -> dict[str, str]:
+        facts = super()._facts()
+        if self.like is not None:
+            facts["like"] = as_fact([self._earlier_model.labels_, self._earlier_model.autoencoder_])
+        given: Constraints | None = getattr(self, "_constraints", None)
+        if given is not None:
+            facts["constraints"] = given.digest
+        else:  # without pairs it has no effect, and older checkpoints lack it
+            del facts["rounds__lambda_pairs"]
+        return facts
+
+    def _count_clusters(self, fit: Fit) -> None:
+        """Find the number of clusters if it is not given, or from the clusters of the earlier model."""
+        if self.like is None:
+            super()._count_clusters(fit)
+            return
+        self._earlier: Earlier = look_back(self._earlier_model, fit.source, fit.root)
+        self._n_refit = self._earlier.n_clusters
+        self._check(fit.source.shape[0])
 
     def plot_rounds(self, ax: Any = None) -> Any:
         """Agreement and losses over the rounds, as matplotlib axes."""
@@ -244,36 +296,6 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         diagram: str = super()._html_repr()
         return diagram + summary_html(self) if hasattr(self, "labels_") else diagram
 
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        seen: Seen | None = getattr(self, "seen_", None)
-        n_heads, widest, _ = self.classifiers_.weight.shape
-        n_members = n_heads + (0 if seen is None else len(seen.partitions))
-        n_places = self._cluster_map.shape[1]  # the last one is for no label
-        if {n_members} != {
-            len(self.member_names_),
-            len(self._cluster_map),
-            len(self._cluster_names),
-        }:
-            raise ValueError("member_names_ and _cluster_map must have one entry for each member")
-        if self.best_round_ >= len(self.rounds_) or max(self._said_most(), widest - 1) >= n_places:
-            raise ValueError("best_round_ or a cluster of a member is out of range")
-        last = self.label_classifier_
-        if last is not None and last.weight.shape[2] != self.classifiers_.weight.shape[2]:
-            raise ValueError("label_classifier_ and classifiers_ must be of one representation")
-        if last is None and (seen is None or seen.labels is None):
-            raise ValueError("label_classifier_ or seen_ must give the labels")
-        if seen is not None and seen.labels is not None and seen.labels.max() >= self.n_clusters_:
-            raise ValueError("seen_ has labels of more than n_clusters_ clusters")
-        trust: Trust | None = getattr(self, "trust_", None)
-        if trust is not None and not trust.is_of(self._widths[0], self.n_clusters_):
-            raise ValueError("trust_ is not of a fit with n_features_in_ and n_clusters_")
-
-    def _said_most(self) -> int:
-        """The highest cluster number that members of the views have."""
-        seen: Seen | None = getattr(self, "seen_", None)
-        return NOISE if seen is None else int(seen.partitions.max(initial=NOISE)) + 1
-
     def _check(self, n_points: int) -> None:
         super()._check(n_points)
         self._ensemble(n_points)
@@ -289,12 +311,26 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
     def _learn(self, fit: Fit) -> None:
         rows = self._rows_to_train_on(fit)
         ensemble = self._ensemble(len(rows))
+        constraints = self._constraints_of(fit)
+        self._learned_constraints = constraints
+        if constraints is not None and self.n_wanted is None:
+            n_clusters = most_asked(ensemble)
+            check_classes(constraints, n_clusters, f"the {n_clusters} clusters of most members")
         network, pretraining, rounds = self._budgeted(rows)
+        earlier: Earlier | None = getattr(self, "_earlier", None)
+        if earlier is not None:
+            network, pretraining = self._warm_start(rows, pretraining)
         start = starting_autoencoder(
             rows, network, pretraining, fit.root, fit.listeners, fit.checkpoint
         )
         look = self._look(fit, rows, ensemble) if ensemble.on_views else None
         members = [*ensemble.on_embedding, *([look.member(rows)] if look else ())]
+        if constraints is not None and len(np.unique(constraints.labels)) > 2:  # two classes and -1
+            members.append((PARTIAL, constraints.labels))
+        if (
+            earlier is not None
+        ):  # the first member: of rounds without a look the labels are the first one's
+            members.insert(0, (EARLIER, canonical(earlier.partition)))
         if look and look.is_unanimous:
             rounds = clone(rounds).set_params(n_rounds=0)
         consensus = best_of_starts(
@@ -304,6 +340,7 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             rounds,
             fit.root,
             look=look,
+            pairs=Pairs.of(constraints),
             jobs=Jobs(self.n_jobs, self.member_timeout, fit.group),
             listeners=fit.listeners,
             checkpoint=fit.checkpoint,
@@ -314,8 +351,41 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             self._take_labels_of_best_round(dict(members), fit.root)
         else:
             self._choose(look)
+        if earlier is not None:
+            self._n_learned_clusters = self.n_clusters_
+            self._renumber = earlier.renumber(self._labels_of(fit.source), self.n_clusters_)
+            self.n_clusters_ = self._renumber.n_all
         if self.n_clusters_ > 1:
             self._judge(fit)
+
+    def _warm_start(self, rows: Rows, pretraining: Pretraining) -> tuple[Autoencoder, Pretraining]:
+        """The network of the earlier model, and settings to train it a little on the new rows."""
+        network = copy.deepcopy(self._earlier_model.autoencoder_)
+        network.pretrained = False
+        n_steps, size = pretraining.n_steps, pretraining.batch_size
+        if n_steps == "auto" and pretraining.n_epochs is None:
+            n_steps = default_pretraining_steps(len(rows), size, max(1, len(rows) // size))
+        if n_steps == "auto":
+            return network, pretraining
+        return network, clone(pretraining).set_params(n_steps=round(WARM_SHARE * int(n_steps)))
+
+    def _finish(self, fit: Fit, labels: np.ndarray) -> None:
+        super()._finish(fit, labels)
+        earlier: Earlier | None = getattr(self, "_earlier", None)
+        if earlier is not None:
+            names = earlier.named(getattr(self, "cluster_names_", None))
+            if names is not None:
+                self.cluster_names_ = names
+            used = np.unique(self._renumber.numbers).tolist()
+            self.matching_ = matching_of(labels, earlier.labels, earlier.live, used, self._names())
+
+    def _constraints_of(self, fit: Fit) -> Constraints | None:
+        """The constraints of the rows that are learned from; None if there are none."""
+        given: Constraints | None = getattr(self, "_constraints", None)
+        if given is None or not fit.is_of_sample:
+            return given
+        learned = given.within(self.learning_rows_)
+        return learned if learned.any else None
 
     def _judge(self, fit: Fit) -> None:
         """What the raw data says of the labels; confidence is computed from it."""
@@ -359,6 +429,10 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         n_steps = len(ensemble.on_views) + 1
         fit.listeners.tell("on_progress", Progress("views", 0, n_steps))
         sample = draw_rows(len(rows), MOST_VIEWED, generator_for(fit.root, "views")).numpy()
+        constraints: Constraints | None = self._learned_constraints
+        if constraints is not None:
+            sample = with_rows(sample, constraints.linked[0])
+            constraints = constraints.within(sample)
         scaled = rows.scaled(sample)
         components = fit_components(scaled, seed_for(fit.root, "components"))
         n_clusters = self.n_wanted or most_asked(ensemble)
@@ -370,8 +444,12 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         panel = partitions.labels
         fit.listeners.tell("on_progress", Progress("views", n_steps, n_steps))
         consensus = lwgp(panel, n_clusters, random_state=seed_for(fit.root, "consensus"))
-        judge = Judge(views.near, views.wide, views.tree, panel, n_clusters)
-        return Look(views, components, partitions, consensus, judge)
+        earlier: Earlier | None = getattr(self, "_earlier", None)
+        before = None if earlier is None else earlier.partition_of(sample, views.raw)
+        graphs = views.near, views.wide, views.tree
+        judge = Judge(*graphs, panel, n_clusters, before, constraints)
+        seed = seed_for(fit.root, "constraints")
+        return Look(views, components, partitions, consensus, judge, seed)
 
     def _remember(self, consensus: Consensus) -> None:
         """What the rounds have learned."""
@@ -393,10 +471,11 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         asked = {
             asked_clusters(members[name], k)
             for name, k in zip(best.member_names, n_found, strict=True)
+            if name not in (EARLIER, PARTIAL)
         }
         if self.n_clusters_ in n_found and asked == {self.n_clusters_}:
             # The first member that has found them all: a stray cluster may be too small to count.
-            member = n_found.index(self.n_clusters_)
+            member = self._best_member(best, n_found)
             self.label_source_ = best.member_names[member]
             self.label_classifier_ = only_member(self.classifiers_, member)
         else:
@@ -406,23 +485,51 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
             self.label_classifier_ = self._kmeans_classifier(torch.from_numpy(best.Z), root)
         Z = best.Z.astype(np.float64)
         labels = logits(self.label_classifier_, Z)[:, 0].argmax(1)  # (n_sample,)
+        labels = self._numbered(labels, best.sample)
         self._match_clusters(labels, logits(self.classifiers_, Z).argmax(2).T)
 
     def _choose(self, look: Look) -> None:
         """The result: of all rounds, of the views and of their consensus, what has most evidence."""
-        self.candidates_ = look.candidates(self.rounds_)
-        chosen, best = best_of(self.candidates_), self.rounds_[self.best_round_]
+        best = self.rounds_[self.best_round_]
+        self.candidates_ = [*look.settled(best.candidate), *look.candidates(self.rounds_)]
+        chosen = best_of(self.candidates_)
         by_round = chosen in self.candidates_[-len(self.rounds_) :]
         if by_round:
             chosen = best.candidate
             self.label_classifier_ = only_member(self.classifiers_, best.best_member)
-        self.label_source_ = chosen.name
-        self.seen_ = look.seen(None if by_round else chosen.labels)
-        self.member_names_ = (*best.member_names, *self.seen_.names)
-        self.n_clusters_ = look.judge.n_clusters
-        said = np.concatenate([best.judged, self.seen_.partitions])  # (n_members, n_viewed)
         # A classifier by itself has no gaps in its numbers.
-        self._match_clusters(np.unique(chosen.labels, return_inverse=True)[1], said)
+        labels = np.unique(chosen.labels, return_inverse=True)[1] if by_round else chosen.labels
+        self.n_clusters_ = look.judge.n_clusters
+        labels = self._numbered(labels, look.views.sample)
+        self.label_source_ = chosen.name
+        self.seen_ = look.seen(None if by_round else labels)
+        self.member_names_ = (*best.member_names, *self.seen_.names)
+        said = np.concatenate([best.judged, self.seen_.partitions])  # (n_members, n_viewed)
+        self._match_clusters(np.unique(labels, return_inverse=True)[1], said)
+
+    def _best_member(self, best: Round, n_found: Sequence[int]) -> int:
+        """Of the members with the number of clusters that is wanted, the one constraints speak for, or the first."""
+        able = [member for member, k in enumerate(n_found) if k == self.n_clusters_]
+        if self._learned_constraints is None:
+            return able[0]
+        local = self._learned_constraints.within(best.sample)
+        said = logits(self.classifiers_, best.Z.astype(np.float64)).argmax(
+            2
+        )  # (n_sample, n_members)
+        return max(able, key=lambda member: outcomes(local, said[:, member]).evidence)
+
+    def _numbered(self, labels: np.ndarray, sample: np.ndarray) -> np.ndarray:
+        """The result's labels of a sample with the numbers of the classes, and its classifier likewise."""
+        constraints = self._learned_constraints
+        if constraints is None or not 0 < len(constraints.classes) <= self.n_clusters_:
+            return labels
+        clusters = np.arange(self.n_clusters_)
+        known = np.append(constraints.labels[sample], np.full(self.n_clusters_, NOISE))
+        both = align_labels(np.append(labels, clusters), known)
+        if self.label_classifier_ is not None:
+            number_of = both[len(labels) :]
+            self.label_classifier_ = renumbered(self.label_classifier_, number_of)
+        return both[: len(labels)]
 
     def _match_clusters(self, labels: np.ndarray, partitions: np.ndarray) -> None:
         """Which of the result's clusters each cluster of a member corresponds to.
@@ -448,140 +555,6 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         labels = torch.from_numpy(partition.T.copy())
         return classify(Z, labels, train_on, held_out, generator_for(root, "labels"))
 
-    def _learned_answers(self, source: RowSource) -> Iterator[Answer]:
-        seen: Seen | None = getattr(self, "seen_", None)  # old model files have neither
-        trust: Trust | None = getattr(self, "trust_", None)
-        if seen is None and trust is None:
-            yield from super()._learned_answers(source)
-            return
-        n_scaled, n_inputs = self._widths
-        encoder = exact_encoder(self.autoencoder_)
-        size = rows_at_once(max(source.shape[1], n_inputs)) // 4
-        for block in in_order(source, size):
-            inputs = self.scaler_.inputs(block)  # (n, n_inputs)
-            scaled = inputs[:, :n_scaled]
-            answer = self._answer(encoder(inputs), seen and seen.at(seen.places(scaled)))
-            yield answer if trust is None else trusted(answer, trust, scaled)
-
-    def _learned_fast_answers(self, source: RowSource) -> Iterator[Answer]:
-        """The answers with the embedding, and what follows from it, in single precision.
-
-        Rows near the border of two clusters of any member are embedded in double precision: all labels are
-        those that :meth:`_answers` gives.
-        """
-        seen: Seen | None = getattr(self, "seen_", None)
-        trust: Trust | None = getattr(self, "trust_", None)
-        embed = self._single_encoder(self.classifiers_, self.label_classifier_)
-        if embed is None:
-            yield from self._learned_answers(source)
-            return
-        n_scaled, n_inputs = self._widths
-
-        def answer_of(block: np.ndarray) -> Answer:
-            inputs = self.scaler_.inputs(block)  # (n, n_inputs)
-            scaled = inputs[:, :n_scaled]
-            answer = self._answer(embed(inputs), seen and seen.at(seen.places(scaled)))
-            return answer if trust is None else trusted(answer, trust, scaled, exactly=False)
-
-        size = rows_at_once(max(source.shape[1], n_inputs))
-        yield from in_threads(answer_of, ahead(in_order(source, size)))
-
-    def _learned_label_blocks(self, source: RowSource) -> Iterator[np.ndarray]:
-        head = self.label_classifier_
-        embed = None if head is None else self._single_encoder(head)
-        if head is None or embed is None:
-            yield from super()._learned_label_blocks(source)
-            return
-        weight, bias = weights_of(head)
-        for block in in_order(source, rows_at_once(max(source.shape[1], self._widths[1]))):
-            Z = embed(self.scaler_.inputs(block))  # (n, n_latent)
-            yield (Z @ weight[0].T + bias[0]).argmax(1)
-
-    def _single_encoder(
-        self, *heads: Classifiers | None
-    ) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Scaled rows -> (n, n_latent) in single precision, but exactly where a head is not sure of a class.
-
-        None for networks of the user's own.
-        """
-        single = SingleEncoder.of(self.autoencoder_.encoder)
-        if single is None:
-            return None
-        exact = exact_encoder(self.autoencoder_)
-        known = [weights_of(head) for head in heads if head is not None]
-
-        def embed(inputs: np.ndarray) -> np.ndarray:
-            Z = single(inputs)
-            close = np.zeros(len(inputs), dtype=bool)
-            for weight, bias in known:
-                n_heads, widest, n_latent = weight.shape
-                flat = torch.from_numpy(weight.reshape(-1, n_latent)).float()
-                by_head = torch.addmm(torch.from_numpy(bias.ravel()).float(), Z, flat.T)
-                close |= are_close(by_head.view(-1, n_heads, widest), inputs)
-            check_finite(Z)
-            exactly: np.ndarray = Z.double().numpy()
-            if close.any():
-                exactly[close] = exact(inputs[close])
-            return exactly
-
-        return embed
-
-    def _answer(self, Z: np.ndarray, seen: Seen | None = None) -> Answer:
-        """The answer for represented points; ``seen`` has what the views say of the same points."""
-        by_head = softmax(logits(self.classifiers_, Z))  # (n, n_heads, widest)
-        said = by_head.argmax(2).T  # (n_members, n)
-        probabilities = None
-        if self.label_classifier_ is not None:
-            of_labels = logits(self.label_classifier_, Z)[:, 0]  # (n, n_clusters)
-            labels, probabilities = of_labels.argmax(1), softmax(of_labels)
-        else:
-            assert seen is not None
-            labels = np.asarray(seen.labels)
-        learned = labels
-        if seen is not None:
-            said = np.concatenate([said, seen.partitions])
-        if probabilities is None:
-            probabilities = self._votes(said, learned)
-        edited = apply(self._steps, learned, Z, probabilities)
-        labels = edited.labels
-        # How sure each member is of those of its clusters that belong to the label: (n, n_members)
-        belongs_to = descends(self._steps, self._n_found)  # (n_found + 1, n_clusters + 1)
-        n_heads, widest = by_head.shape[1:]
-        belongs = belongs_to[self._cluster_map[None, :n_heads, :widest], labels[:, None, None]]
-        support = (by_head * belongs).sum(2)
-        if seen is not None:
-            maps = zip(self._cluster_map[n_heads:], seen.partitions, strict=True)
-            confirms = np.stack(
-                [belongs_to[clusters[partition], labels] for clusters, partition in maps]
-            )
-            support = np.concatenate([support, confirms.T], axis=1)
-        agreed = support.mean(1) * edited.sure  # members know nothing of splits
-        names = zip(self._cluster_names, said, strict=True)
-        members = np.stack([numbers[partition] for numbers, partition in names])
-        return Answer(
-            Z=Z,
-            labels=labels,
-            probabilities=edited.probabilities,
-            confidence=agreed,
-            support=agreed,
-            members=self._renumbered(members) if self._steps else members,
-        )
-
-    def _as_edited(self, answer: Answer) -> Answer:
-        """Steps are part of the answer, since support and confidence are those of edited clusters."""
-        return self._settled(answer)
-
-    def _votes(self, member_labels: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """(n, n_clusters): half for the label itself, half for what it and the members say."""
-        votes = np.zeros((len(labels), self._n_found))
-        rows, one_vote = np.arange(len(labels)), 0.5 / (len(member_labels) + 1)
-        votes[rows, labels] = 0.5 + one_vote
-        for numbers, partition in zip(self._cluster_map, member_labels, strict=True):
-            said = numbers[partition]
-            known = said >= 0
-            votes[rows[known], said[known]] += one_vote
-        return votes / votes.sum(axis=1, keepdims=True)
-
     def _facts_of_version_1(self, facts: Mapping[str, str]) -> dict[str, str]:
         names = {**facts, "method": "DECCS"}
         words = names.pop("pretraining")  # "None", or "Pretraining(epochs=15, batch_size=128, ...)"
@@ -599,14 +572,23 @@ class DECCS(SoftClusterer, AutoencoderEmbedder):
         known = {self.RENAMED.get(name, name): value for name, value in names.items()}
         return {**defaults, **known, **{f"pretraining__{name}": trained[name] for name in trained}}
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.classifiers_.weight.shape[2])
+
+def check_classes(constraints: Constraints, most: Any, what: str) -> None:
+    """Raise a ValueError for more classes of partial labels than clusters."""
+    classes = constraints.classes
+    if is_whole(most) and len(classes) > most:
+        raise ValueError(
+            f"partial names {len(classes)} classes ({', '.join(classes[:10])}), more than {what}. Ask for at least "
+            f"{len(classes)} clusters, or give rows of fewer classes a label."
+        )
 
 
-def trusted(answer: Answer, trust: Trust, scaled: np.ndarray, *, exactly: bool = True) -> Answer:
-    """The answer with a confidence that rests on the raw data, too: scaled is (n, n_features)."""
-    assert answer.support is not None
-    labels = np.maximum(answer.labels, 0)  # of a dropped cluster nobody is asked
-    confidence = trust.confidence(scaled, labels, answer.support, exactly=exactly)
-    return replace(answer, confidence=confidence)
+def with_rows(sample: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """A sample in order with these rows among it, in the place of others; at most half of it changes.
+
+    >>> with_rows(np.array([1, 3, 5, 7]), np.array([2, 3]))
+    array([1, 2, 3, 5])
+    """
+    wanted = rows[: len(sample) // 2]
+    others = sample[~np.isin(sample, wanted)]
+    return np.union1d(wanted, others[: len(sample) - len(wanted)])

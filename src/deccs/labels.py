@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import linear_sum_assignment
 
 NOISE = -1  # "no label": noise of DBSCAN and others, and points of clusters too small to count
 NO_LABEL = ("-1", "-1.0", "nan", "None", "<NA>", "NaT")  # in text, and as text
@@ -38,6 +37,10 @@ def align_labels(labels: ArrayLike, reference: ArrayLike) -> np.ndarray:
     >>> align_labels([2, 2, 0, 0, 1], [0, 0, 1, 1, 1])
     array([0, 0, 1, 1, 2])
     """
+    from scipy.optimize import (
+        linear_sum_assignment,  # half a second to load, and predictions need none
+    )
+
     labels, reference = np.asarray(labels), np.asarray(reference)
     both = (labels != NOISE) & (reference != NOISE)
     n_clusters, n_reference = labels.max(initial=-1) + 1, reference.max(initial=-1) + 1

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.decomposition import PCA
-from sklearn.utils.validation import check_is_fitted
 
 from deccs.calibration import N_BINS, Bins, bins_of
+from deccs.checks import check_fitted
 from deccs.counting.records import Count
 from deccs.counting.words import (
     ks_around,
@@ -76,7 +76,7 @@ def plot_embedding(
     Without X it is that of the best round's sample, which the model keeps. ``color`` is a label
     per point drawn; the model's labels by default.
     """
-    check_is_fitted(model)
+    check_fitted(model)
     best = model.rounds_[model.best_round_]
     Z = best.Z if X is None else model.transform(X)  # (n, n_latent)
     if color is None:
@@ -90,7 +90,7 @@ def plot_embedding(
 
 def plot_rounds(model: Fitted, ax: Axes | None = None) -> Axes:
     """Agreement over the rounds (left axis), and the losses of the updates between them (right)."""
-    check_is_fitted(model)
+    check_fitted(model)
     ax = new_axes(5.5, 3.4) if ax is None else ax
     numbers = [round_.number for round_ in model.rounds_]
     ax.plot(
@@ -157,7 +157,7 @@ def plot_rounds(model: Fitted, ax: Axes | None = None) -> Axes:
 
 def plot_agreement(model: Fitted, ax: Axes | None = None) -> Axes:
     """The NMI of every two members in the best round."""
-    check_is_fitted(model)
+    check_fitted(model)
     ax = new_axes() if ax is None else ax
     best = model.rounds_[model.best_round_]
     matrix = best.agreement_matrix  # (n_members, n_members)
@@ -288,7 +288,7 @@ def plot_k(model: Counted, ax: Axes | None = None) -> Axes:
 
 
 def count_of(model: Counted) -> Count:
-    check_is_fitted(model, "labels_")
+    check_fitted(model)
     count: Count | None = getattr(model, "count_", None)
     if count is None:
         raise ValueError(
@@ -398,6 +398,42 @@ def plot_cluster_tree(model: Counted, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def plot_flow(
+    labelings: Sequence[ArrayLike],
+    titles: Sequence[str] = (),
+    names: Sequence[str] = (),
+    ax: Axes | None = None,
+) -> Axes:
+    """Who moved where: the clusters of several labelings of the same rows, one below the other.
+
+    The width of a cluster is its number of rows, that of a band the rows that go from one cluster to
+    another. ``titles`` name the labelings, ``names`` the clusters by their numbers.
+    """
+    levels = [np.asarray(labels) for labels in labelings]
+    if len(levels) < 2 or len({len(labels) for labels in levels}) > 1 or not len(levels[0]):
+        raise ValueError("A flow needs two or more labelings of the same rows.")
+    ax = new_axes(7, 0.8 + 0.9 * len(levels)) if ax is None else ax
+    above: dict[int, tuple[float, float]] = {}
+    before: np.ndarray | None = None
+    for depth, labels in enumerate(levels):
+        places = places_below(labels, None, {})  # in the order of their numbers
+        if before is not None:
+            draw_flows(ax, depth, before, above, labels, places)
+        draw_level(ax, depth, places)
+        above, before = places, labels
+    level_ticks(ax, [str(title) for title in titles] or [str(at) for at in range(len(levels))])
+    used = np.unique(np.concatenate(levels)).tolist()
+    known = [number for number in used if 0 <= number < len(names) and names[number] != str(number)]
+    for number in known:
+        ax.fill_between([], [], [], color=colors([number])[0], label=names[number])
+    if known:
+        ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=SMALL)
+    ax.set(xlim=(-0.01, 1.01))
+    ax.set_xticks([])
+    ax.spines[:].set_visible(False)
+    return ax
+
+
 def places_below(
     labels: np.ndarray, before: np.ndarray | None, above: dict[int, tuple[float, float]]
 ) -> dict[int, tuple[float, float]]:
@@ -483,7 +519,7 @@ def ink_on(color: str) -> str:
     return "white" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.55 else INK
 
 
-def level_ticks(ax: Axes, ks: list[int]) -> Any:
+def level_ticks(ax: Axes, ks: Sequence[int | str]) -> Any:
     ax.set_ylim(len(ks) - 0.6, -0.4)  # the fewest clusters on top
     ax.set_yticks(range(len(ks)), [str(k) for k in ks], fontsize=TEXT)
     ax.tick_params(length=0)
@@ -537,6 +573,8 @@ def plane_of(points: ArrayLike) -> Plane:
     if d <= 2 or len(points) < 2:
         return Plane(np.zeros(d), np.eye(d, 2), 1.0)
     with np.errstate(invalid="ignore"):  # points that are all the same have no variance
+        from sklearn.decomposition import PCA
+
         pca = PCA(2, random_state=0).fit(points.astype(np.float64))
     # A component has no sign of its own; scikit-learn makes its largest entry positive.
     share = pca.explained_variance_ratio_.sum() if pca.explained_variance_.any() else 1.0

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import torch
-from torch import nn
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 LEAST_SIDE = 8  # pixels: in anything smaller a shift moves half of what is seen
 SMALL_DATA = 2_000  # points: up to here networks are small and steps cost next to nothing

@@ -1,4 +1,7 @@
-"""Seeds that depend on where they are used, not on what ran before."""
+"""Seeds that depend on where they are used, not on what ran before.
+
+Predictions need seeds and threads, too, so torch and scikit-learn are imported where they are used.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from sklearn.utils import check_random_state
-from threadpoolctl import ThreadpoolController
+
+if TYPE_CHECKING:
+    import torch
+    from threadpoolctl import ThreadpoolController
 
 ONE_AT_A_TIME = threading.RLock()
 
@@ -21,6 +26,8 @@ def root_seed(random_state: int | np.random.RandomState | None) -> int:
     """The one number all seeds of a fit are derived from."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
+    from sklearn.utils import check_random_state
+
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
@@ -37,6 +44,8 @@ def seed_for(root: int, *place: object) -> int:
 
 
 def generator_for(root: int, *place: object) -> torch.Generator:
+    import torch
+
     return torch.Generator().manual_seed(seed_for(root, *place))
 
 
@@ -46,6 +55,8 @@ def torch_seeded(root: int, *place: object) -> Iterator[None]:
 
     There is one such generator in a process: fits in several threads take turns, and get the same bits.
     """
+    import torch
+
     with ONE_AT_A_TIME, torch.random.fork_rng():
         torch.manual_seed(seed_for(root, *place))
         yield
@@ -68,4 +79,6 @@ def one_thread_each() -> Iterator[None]:
 @lru_cache(maxsize=1)
 def thread_pools(_n_modules: int) -> ThreadpoolController:
     """The OpenMP libraries of this process. Finding them takes milliseconds, so it is done again only after imports."""
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController()

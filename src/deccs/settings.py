@@ -6,10 +6,8 @@ They are reached through scikit-learn's nested names: ``DECCS(10).set_params(rou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
-
-from sklearn.base import clone
 
 from deccs.checks import (
     AUTO,
@@ -31,8 +29,18 @@ HEIGHT_AND_WIDTH = Rule("(height, width)", lambda value: is_widths(value) and le
 COUNT_OR_SHARE = AUTO | share(one=True) | whole(at_least=2)
 
 
+class Settings(Parameters):
+    """Shown like an estimator: by what differs from the defaults."""
+
+    def __repr__(self) -> str:
+        defaults = type(self)().get_params(deep=False)
+        values = self.get_params(deep=False).items()
+        changed = [f"{name}={value!r}" for name, value in values if value != defaults[name]]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
 @dataclass(repr=False, kw_only=True)
-class Network(Parameters):
+class Network(Settings):
     """The autoencoder that is built when you bring none of your own.
 
     Parameters
@@ -54,7 +62,7 @@ class Network(Parameters):
 
 
 @dataclass(repr=False, kw_only=True)
-class Pretraining(Parameters):
+class Pretraining(Settings):
     """How the autoencoder is trained by reconstruction, before any cluster is known.
 
     Parameters
@@ -100,13 +108,11 @@ class Pretraining(Parameters):
 
 def without_steps(pretraining: Pretraining) -> Pretraining:
     """The same settings, but nothing is trained: for a single cluster, which needs no embedding."""
-    nothing = {"n_steps": 0, "n_epochs": None, "layerwise_epochs": 0, "grid": None}
-    untrained: Pretraining = clone(pretraining).set_params(**nothing)
-    return untrained
+    return replace(pretraining, n_steps=0, n_epochs=None, layerwise_epochs=0, grid=None)
 
 
 @dataclass(repr=False, kw_only=True)
-class Rounds(Parameters):
+class Rounds(Settings):
     """The rounds of Algorithm 1: cluster, update, cluster, ...
 
     Parameters
@@ -140,6 +146,8 @@ class Rounds(Parameters):
         Weight of the reconstruction. "auto" is 1, as in the paper, and 10 up to 2,000 points.
     lambda_ce : float, default=1
         Weight of the classification; 0 only for the ablation.
+    lambda_pairs : float, default=1
+        Weight of pairs given to ``fit`` as ``must_link`` and ``cannot_link``; without any it has no effect.
     weight_power : float, default=10
         Members count by their agreement with the others to this power. 1 is the authors' program,
         where a member at 0.66 counts nearly as much as one at 0.75, and a majority of poor members
@@ -176,6 +184,7 @@ class Rounds(Parameters):
     lambda_cons: Annotated[float | str, AUTO | number(at_least=0)] = "auto"
     lambda_rec: Annotated[float | str, AUTO | number(at_least=0)] = "auto"
     lambda_ce: Annotated[float, number(at_least=0)] = 1.0
+    lambda_pairs: Annotated[float, number(at_least=0)] = 1.0
     weight_power: Annotated[float, number(at_least=0)] = 10.0
     center: Annotated[str, one_of("mean", "median")] = "mean"
     moving_centers: Annotated[bool, FLAG] = True
@@ -189,7 +198,7 @@ class Rounds(Parameters):
     min_cluster_size: Annotated[int, whole(at_least=1)] = 6
 
 
-def keep_in_files(cls: type[Parameters], renamed: Mapping[str, str] | None = None) -> None:
+def keep_in_files(cls: type[Any], renamed: Mapping[str, str] | None = None) -> None:
     """Let model files hold settings of this class; ``renamed`` maps names in older files."""
     names = [field.name for field in fields(cls)]
 

@@ -46,7 +46,7 @@ PoolAgain = Annotated[bool, typer.Option("--again", help="Also repeat runs that 
 
 
 def add_commands(app: typer.Typer) -> None:
-    for command in (reproduce, benchmark, yardstick, how_many, confidence, mixed, demo):
+    for command in (reproduce, benchmark, yardstick, how_many, confidence, mixed, months, demo):
         app.command(rich_help_panel=PANEL)(command)
 
 
@@ -378,6 +378,30 @@ def confidence(
             terms=terms,
             picture=picture,
         )
+
+
+def months(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME ...", help="Data sets: NAME.npz in a --folder.")
+    ],
+    folder: Annotated[
+        list[Path] | None,
+        typer.Option("--folder", metavar="DIR", help="Where data sets are; may be repeated."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Years of each data set.")] = 1,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The file of records.")
+    ] = Path("results/months.jsonl"),
+    page: PoolPage = None,
+) -> None:
+    """Fit twelve months of drifting data, each like the month before or by itself.
+
+    One JSON line per month; months that have one are not repeated.
+    """
+    from deccs_paper.months import command
+
+    folders = folder or [Path("../shared/data"), Path("../shared/pool")]
+    command.command(names, folders, seeds, out, page)
 
 
 def mixed(

@@ -299,8 +299,8 @@ def grown(n_points: int) -> dict[str, Any]:
     X = np.tile(base.astype(np.float32), (n_points // len(base), 1))
     X += 0.1 * rng.standard_normal(X.shape, dtype=np.float32)
     before, clock = peak_memory_mb(), Clock()
-    settings = {"rounds": Rounds(n_rounds=2), "pretraining": Pretraining(n_epochs=1)}
-    DECCS(10, **settings, random_state=0).fit(X)
+    few, short = Rounds(n_rounds=2), Pretraining(n_epochs=1)
+    DECCS(10, rounds=few, pretraining=short, random_state=0).fit(X)
     clock.lap("fit")
     return {
         "what": f"{n_points:,} x 64, one epoch and two rounds",

@@ -702,7 +702,7 @@ def test_a_report_that_fails_does_not_hide_the_results(place, tmp_path, monkeypa
     def fail(*_, **__):
         raise RuntimeError("no font")
 
-    monkeypatch.setattr(run_folder, "write_report", fail)
+    monkeypatch.setattr("deccs.report.write_report", fail)
     command = ["fit", place / "train.csv", "--config", place / "fit.toml", "--out", out]
     code, _, err = deccs(*command)
     told = " ".join(err.split())

@@ -7,12 +7,6 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.preprocessing import scale
 
 from deccs.counting.one_group import (
-    LEAST_DEPENDENCE,
-    LEAST_FOR_ONE,
-    LEAST_GAIN,
-    MARGIN,
-    TWO_GROUPS,
-    Signs,
     best_split,
     columns_permuted,
     deepest_valley,
@@ -27,7 +21,15 @@ from deccs.counting.one_group import (
     principal_components,
     signs_of,
 )
-from deccs.counting.valleys import SEPARATED
+from deccs.counting.signs import (
+    LEAST_DEPENDENCE,
+    LEAST_FOR_ONE,
+    LEAST_GAIN,
+    MARGIN,
+    SEPARATED,
+    TWO_GROUPS,
+    Signs,
+)
 
 
 def rng(seed=0):

@@ -32,7 +32,10 @@ import torch
 
 from deccs.counting import cluster_stability
 from deccs.environment import versions
-from deccs.storage import ModelFileError, load, read_preprocessing
+from deccs.predictor import NotLightError, Predictor, predictor_of
+from deccs.storage import ModelFileError, container, load, read_preprocessing
+from deccs.storage.models import FORMAT, FORMAT_VERSION
+from deccs.storage.probe import ProbeRows
 from tests.fuzz.mutations import mutated, sealed
 from tests.fuzz.victims import Victim, frame_for, make_rows, victims
 
@@ -173,15 +176,43 @@ def outcome_of(path: Path, with_stability: bool) -> tuple[str, BaseException | N
             if isinstance(error.__cause__, MemoryError) or "allocate memory" in str(error):
                 return "memory in load", error
             safe = all(letter.isprintable() or letter in "\n\t" for letter in str(error))
-            return (REFUSED if safe else "control characters"), error
+            if not safe:
+                return "control characters", error
+            return ("taken by deccs.load" if is_taken_lightly(path) else REFUSED), error
         except BaseException as error:
             return f"load: {type(error).__name__}", error
         try:
+            answer_lightly(path, model)
             use(model, with_stability)
             assert isinstance(read_preprocessing(path), dict)
         except BaseException as error:
             return f"after load: {type(error).__name__}", error
     return WORKS, None
+
+
+def light_model(path: Path) -> Predictor | None:
+    """What ``deccs.load`` gives without torch, None where it would ask the estimator."""
+    try:
+        return predictor_of(path, *container.read(path, FORMAT, FORMAT_VERSION))
+    except NotLightError:
+        return None
+
+
+def is_taken_lightly(path: Path) -> bool:
+    """Whether ``deccs.load`` takes a file that ``load`` refuses; it must end in a ModelFileError, too."""
+    try:
+        return light_model(path) is not None
+    except ModelFileError:
+        return False
+
+
+def answer_lightly(path: Path, model: Any) -> None:
+    """A model that was read without torch says what the estimator says."""
+    light = light_model(path)
+    if light is not None:
+        rows = ProbeRows(model._n_cells, model.scaler_)
+        said = [np.concatenate(list(one._label_blocks(rows))) for one in (light, model)]
+        assert np.array_equal(*said)
 
 
 def reset_peak() -> None:

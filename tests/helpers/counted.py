@@ -5,7 +5,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 
 from deccs.base import Clusterer
 from deccs.counting.records import ClusterStability, Count, KCandidate
-from deccs.members.views import Components
+from deccs.inference.seen import Components
 
 
 def count_of(partitions, n_clusters, *, supports=None, is_clear=True, curves=None, reasons=("r",)):

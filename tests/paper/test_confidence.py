@@ -25,7 +25,7 @@ def test_measures_by_hand():
     assert auroc(np.array([True, False, True]), np.array([0.9, 0.5, 0.4])) == 0.5
     # Two bins: 0.25 against one of two right, 0.8 against all right
     values = np.array([0.25, 0.25, 0.8, 0.8])
-    assert calibration_error(np.array([1, 0, 1, 1]), values) == pytest.approx((0.25 + 0.2) / 2)
+    assert calibration_error(values, [1, 0, 1, 1]) == pytest.approx((0.25 + 0.2) / 2)
 
 
 def test_there_are_twenty_draws_of_five_kinds():

@@ -5,8 +5,7 @@ import pytest
 from matplotlib import pyplot
 
 from deccs import plots
-from deccs.rounds.losses import LossParts
-from deccs.rounds.records import Round
+from deccs.rounds.records import LossParts, Round
 from deccs_paper import figures
 from tests.helpers.plotting import points_of
 

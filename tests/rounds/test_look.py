@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from deccs.inference.seen import Components
 from deccs.members.choice import NEVER, Judge, best_of
 from deccs.members.running import Partitions
-from deccs.members.views import Components, views_of
+from deccs.members.views import views_of
 from deccs.rounds.journal import is_alike_or_better
 from deccs.rounds.look import CONSENSUS, PATIENCE, Look
 from deccs.rounds.records import Round

@@ -26,7 +26,7 @@ from deccs.rounds import objective
 from deccs.rounds import restarts as module
 from deccs.rounds.algorithm import draw_sample, is_stable, learn_consensus
 from deccs.rounds.classifiers import Classifiers, present_clusters, split_sample
-from deccs.rounds.losses import LossParts
+from deccs.rounds.records import LossParts
 from deccs.rounds.restarts import best_of_starts
 from deccs.rounds.update import learning_rate
 from deccs.rules import default_sample_size

@@ -20,8 +20,9 @@ from deccs import DECCS, Network, Pretraining, consensus, deep
 from deccs.deep.base import squared_distances
 from deccs.network import autoencoder
 from deccs.network.autoencoder import Autoencoder, exact_encoder
-from deccs.storage import ModelFileError, load, read_preprocessing
+from deccs.storage import ModelFileError, read_preprocessing
 from deccs.storage.networks import values_per_row
+from tests.helpers.loading import load_both_ways as load
 from tests.storage.test_models import arrays_of, forge, layers_of, put, zip_of
 
 SHORT = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -20,6 +21,9 @@ from deccs.app.output import (
 )
 from deccs.app.plugins import add_plugin_commands
 from deccs.app.request import Argument, Entry, Request
+
+# Of commands that need little; the others are in ``commands``.
+HOMES = {"predict": "predicting", "serve": "serving", "mcp": "mcp.server", "skill": "skill"}
 
 
 class Commands(TyperGroup):
@@ -74,9 +78,8 @@ def command_for(name: str, request: type[Request]) -> Callable[..., None]:
         )
         with errors_as_messages(output):
             asked = request.read(given)
-            from deccs.app import commands
-
-            getattr(commands, name)(asked, output)
+            home = importlib.import_module(f"deccs.app.{HOMES.get(name, 'commands')}")
+            getattr(home, name)(asked, output)
 
     parameters = [parameter_for(entry) for entry in request.entries().values()]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,18 +16,17 @@ import typer
 from rich.console import Group as Lines
 from rich.table import Table as Grid
 
-from deccs.answer import Answer
 from deccs.app import run_folder
-from deccs.app.comparison import compare_runs
+from deccs.app.comparison import compare_runs, draw_flow
 from deccs.app.editing import edited_run
-from deccs.app.labels_file import LabelsFormat, LabelsWriter
+from deccs.app.given import given_to
+from deccs.app.labels_file import LabelsFormat
 from deccs.app.methods import estimator_for, methods
 from deccs.app.output import (
     BAD_INPUT,
     INTERRUPTED,
     UNEXPECTED,
     Output,
-    give_up,
     in_words,
     printable,
     prints_to_stderr,
@@ -44,7 +42,6 @@ from deccs.app.request import (
     FitRequest,
     InfoRequest,
     PlanRequest,
-    PredictRequest,
     RenameRequest,
     ReportRequest,
     RequestError,
@@ -72,10 +69,10 @@ from deccs.json_values import finite
 from deccs.members import default
 from deccs.network.device import pick_device
 from deccs.storage import CheckpointError, FolderCheckpoint, InUseError
-from deccs.storage.atomic import replacing
 from deccs.storage.locks import NAME as LOCK
 
 MOST_KINDS_SHOWN = 60  # columns
+MOST_MOVES_SHOWN = 20  # between two runs
 EXTRAS = (
     "fastexcel",
     "connectorx",
@@ -149,20 +146,23 @@ def help_fit(request: FitRequest, output: Output, group: Group) -> None:
     model.set_params(callbacks=[writer])
     if "checkpoint" in model.get_params(deep=False):
         model.set_params(checkpoint=FolderCheckpoint(out / run_folder.CHECKPOINT))
+    given = given_to(request, table)
     with warnings_as_notes(Output(quiet=True)), prints_to_stderr():
         try:
-            model.fit(table.rows)
+            model.fit(table.rows, **given)
         except CheckpointError:
             if not request.overwrite:
                 raise
-            model.fit(table.rows)
+            model.fit(table.rows, **given)
 
 
 def table_to_fit(request: FitRequest, group: Group) -> Table:
+    if request.like is not None:
+        return table_like(request)
     return read_table(
         request.file,
         columns=request.columns,
-        exclude=request.exclude,
+        exclude=(*request.exclude, *([request.partial] if request.partial else [])),
         kinds={name: str(kind) for name, kind in request.kind.items()},
         id_column=request.id,
         missing=request.missing,
@@ -170,6 +170,27 @@ def table_to_fit(request: FitRequest, group: Group) -> Table:
         header=request.header,
         query=request.query,
         group=group,
+    )
+
+
+def table_like(request: FitRequest) -> Table:
+    """The data of a fit that is like an earlier one: columns are read as its model wants them."""
+    assert request.like is not None
+    for name in ("columns", "exclude", "kind"):
+        if getattr(request, name):
+            raise RequestError(
+                f"--{name} has no effect with --like: the columns are those of {request.like}. Leave it out."
+            )
+    model, preprocessing = load_model(Path(request.like))
+    if request.id is not None:
+        preprocessing = {**preprocessing, "id_column": request.id}
+    return read_like(
+        request.file,
+        preprocessing,
+        getattr(model, "coding_", None),
+        encoding=None if request.encoding == "utf-8" else request.encoding,
+        header=request.header,
+        query=request.query,
     )
 
 
@@ -209,7 +230,8 @@ def fit_into(
     checkpoint = FolderCheckpoint(out / run_folder.CHECKPOINT)
     try:
         with RunWriter(out, table, LabelsFormat.of(request)) as writer:
-            train(model, table, writer, checkpoint, output, overwrite=request.overwrite)
+            given = given_to(request, table)
+            train(model, table, given, writer, checkpoint, output, overwrite=request.overwrite)
             clock.lap("fit")
             seconds = clock.laps | writer.seconds
             summary = summarize(request, table, model, writer.answer(), seconds)
@@ -249,6 +271,7 @@ def report_failures(out: Path, output: Output) -> Iterator[None]:
 def train(
     model: Clusterer,
     table: Table,
+    given: Mapping[str, Any],
     writer: RunWriter,
     checkpoint: FolderCheckpoint,
     output: Output,
@@ -267,19 +290,19 @@ def train(
     with ExitStack() as stack:
         stack.enter_context(warnings_as_notes(output))
         stack.enter_context(prints_to_stderr())
-        callbacks: list[Any] = [writer, log]
+        callbacks: list[Any] = [writer, log, *output.listeners]
         if not output.quiet:
             callbacks.append(stack.enter_context(Display(output.stderr)))
         model.set_params(callbacks=callbacks)
         if can_resume:
             model.set_params(checkpoint=checkpoint)
         try:
-            model.fit(table.rows)
+            model.fit(table.rows, **given)
         except CheckpointError as error:
             if not overwrite:
                 raise RunError(f"{error} Or add --overwrite to remove it.") from error
             checkpoint.discard()
-            model.fit(table.rows)
+            model.fit(table.rows, **given)
         except (InUseError, GoneError):  # the states are those of somebody else, or will be used
             raise
         except ValueError:
@@ -341,50 +364,6 @@ def kinds_table(kinds: Sequence[ColumnKind]) -> Grid:
 
 def title_of(file: str) -> str:
     return f"Clusters of {without_password(file).rpartition('/')[2]}"
-
-
-def predict(request: PredictRequest, output: Output) -> None:
-    out = request.out
-    if out is not None and out.exists() and not request.overwrite:
-        raise RunError(f"{out} exists. Give another file with --out, or add --overwrite.")
-    model, preprocessing = load_model(request.run)
-    labels_format = LabelsFormat.for_file(out, request)
-    table = read_like(
-        request.file,
-        preprocessing,
-        getattr(model, "coding_", None),
-        missing=request.missing,
-        encoding=request.encoding,
-        header=request.header,
-        query=request.query,
-    )
-    for note in table.notes:
-        output.note(note)
-    names = getattr(model, "cluster_names_", None)
-    with warnings_as_notes(output):
-        answers: Iterable[Answer] = model.answers(table.rows) if table.kept.any() else ()
-        if out is None:
-            print_labels(labels_format.opened(sys.stdout, table, names), answers, output)
-            return
-        with replacing(out) as file:
-            write_labels(labels_format.opened(file, table, names), answers)
-    output.note(f"Wrote {table.kept.sum():,} labels to {out}.")
-
-
-def print_labels(file: LabelsWriter, answers: Iterable[Answer], output: Output) -> None:
-    try:
-        write_labels(file, answers)
-        sys.stdout.flush()
-    except OSError as error:
-        give_up(sys.stdout)
-        message = f"Not all labels could be written to stdout: {error}. Give a file with --out."
-        raise output.failure(message, UNEXPECTED) from error
-
-
-def write_labels(file: LabelsWriter, answers: Iterable[Answer]) -> None:
-    for answer in answers:
-        file.write(answer)
-    file.finish()
 
 
 def report(request: ReportRequest, output: Output) -> None:
@@ -454,12 +433,23 @@ def compare(request: CompareRequest, output: Output) -> None:
         [*pair["runs"], f"{pair['rows_in_common']:,}", f"{pair['nmi']:.3f}", f"{pair['ari']:.3f}"]
         for pair in comparison["pairs"]
     ]
-    text = Lines(
+    moves = [
+        [pair["runs"][1], move["from"], move["to"], f"{move['rows']:,}", f"{move['share']:.1%}"]
+        for pair in comparison["pairs"]
+        for move in pair.get("moves", ())[:MOST_MOVES_SHOWN]
+    ]
+    parts: list[Any] = [
         grid(["run", ">rows", ">agreement", "cluster sizes"], runs),
         "",
         grid(["run", "and run", ">rows in common", ">NMI", ">ARI"], pairs),
-    )
+    ]
+    if moves:
+        parts += ["", grid(["in run", "from cluster", "to cluster", ">rows", ">of it"], moves)]
+    text = Lines(*parts)
     output.result(comparison, text)
+    if request.picture is not None:
+        draw_flow(request.folders, request.picture)
+        output.note(f"Wrote {request.picture}.")
 
 
 def plan(request: PlanRequest, output: Output) -> None:

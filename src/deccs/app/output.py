@@ -8,7 +8,7 @@ import os
 import sys
 import unicodedata
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from typing import IO, Any, TextIO, cast
 
@@ -94,6 +94,8 @@ def printable(text: str) -> str:
 class Output:
     """Messages go to stderr, results to stdout: as text, or as one JSON object."""
 
+    listeners: Sequence[Any] = ()  # callbacks that are told of a fit, beside the display
+
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json, self.quiet = as_json, quiet
         width = None if sys.stderr.isatty() else WIDTH
@@ -148,27 +150,28 @@ def print_at_once(text: str) -> None:
 @contextmanager
 def errors_as_messages(output: Output) -> Iterator[None]:
     """Print expected errors as one sentence; any other error keeps its traceback."""
-    expected: tuple[type[Exception], ...] = (OSError, MemoryError, ImportError)
     try:
-        expected = environment_errors()  # later there may be no memory to load it
         yield
     except ValueError as error:
         raise output.failure(str(error), BAD_INPUT) from error
-    except expected as error:
+    except (OSError, MemoryError, ImportError, GroupError) as error:
         raise output.failure(in_words(error), UNEXPECTED) from error
     except RuntimeError as error:
-        if not ran_out_of_memory(error):
+        if not (ran_out_of_memory(error) or is_of_data_set(error)):
             raise
         raise output.failure(in_words(error), UNEXPECTED) from error
     except KeyboardInterrupt as error:
         raise output.failure("Stopped; nothing was written.", INTERRUPTED) from error
 
 
-def environment_errors() -> tuple[type[Exception], ...]:
-    """Errors that the machine is to blame for: a full disk, no network, a missing package."""
-    from deccs.datasets.store import DatasetError  # loads scikit-learn, which --help does without
+def is_of_data_set(error: BaseException) -> bool:
+    """Whether a data set could not be loaded; that module is there by then, and takes a second to load.
 
-    return OSError, MemoryError, ImportError, DatasetError, GroupError
+    >>> is_of_data_set(RuntimeError("any"))
+    False
+    """
+    store = sys.modules.get("deccs.datasets.store")
+    return store is not None and isinstance(error, store.DatasetError)
 
 
 # What torch's allocators say, on Linux, on Windows, in C++ and on a graphics card.
@@ -202,10 +205,11 @@ def in_words(error: BaseException) -> str:
 @contextmanager
 def warnings_as_notes(output: Output) -> Iterator[None]:
     """Print warnings as plain lines, without the code they came from."""
-    from sklearn.exceptions import ConvergenceWarning
-
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        if "sklearn" in sys.modules:  # a fit has loaded it, and predictions need none of it
+            from sklearn.exceptions import ConvergenceWarning
+
+            warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.showwarning = lambda message, *place: output.note(f"Note: {message}")
         yield
 

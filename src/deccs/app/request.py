@@ -77,7 +77,7 @@ class Request:
     """The base of all requests: ``class FitRequest(Request, command="fit")`` adds a command.
 
     The docstring of the class is the help of the command, and the function of that name in
-    :mod:`deccs.app.commands` carries it out.
+    :mod:`deccs.app.commands`, or where ``cli.HOMES`` says, carries it out.
     """
 
     COMMANDS: ClassVar[dict[str, type[Request]]] = {}
@@ -339,6 +339,15 @@ class FitRequest(Request, command="fit"):
             in_config=False,
         ),
     ] = None
+    like: Annotated[
+        str | None,
+        Option(
+            "An earlier run: its columns and scale are used, and clusters that are still there keep their numbers "
+            "and names.",
+            metavar="DIR",
+            sets="like",
+        ),
+    ] = None
     members: Annotated[
         tuple[str, ...] | None,
         Option(
@@ -363,6 +372,29 @@ class FitRequest(Request, command="fit"):
     ] = field(default_factory=dict)
     id: Annotated[
         str | None, Option("Column that names the rows.", metavar="COLUMN", default="row numbers")
+    ] = None
+    partial: Annotated[
+        str | None,
+        Option(
+            "Column with a few labels, empty or -1 where they are not known. It is left out of the clustering; "
+            "clusters follow the labels. For the method deccs.",
+            metavar="COLUMN",
+        ),
+    ] = None
+    must_link: Annotated[
+        str | None,
+        Option(
+            "CSV file with two columns: ids (or row numbers from 0) of rows that belong into one cluster. For the "
+            "method deccs.",
+            metavar="FILE",
+        ),
+    ] = None
+    cannot_link: Annotated[
+        str | None,
+        Option(
+            "The same of rows that belong into different clusters.",
+            metavar="FILE",
+        ),
     ] = None
     scale: Annotated[
         str | None,
@@ -470,6 +502,38 @@ class PredictRequest(Request, command="predict"):
 
 
 @dataclass(frozen=True)
+class ServeRequest(Request, command="serve"):
+    """Answer HTTP requests with the model of a run, until Ctrl-C or SIGTERM: POST rows to /v1/predict.
+
+    The address is printed when it is ready. Only programs on this machine can reach it, unless --host says
+    otherwise. /openapi.json describes it.
+    """
+
+    run: Annotated[
+        Path, Argument("Folder that `deccs fit` has written, or any saved model.", "DIR|MODEL")
+    ]
+    host: Annotated[str, Option("Address to listen on; 0.0.0.0 for all of this machine.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, Option("Port; 0 for any that is free.", default="8000")] = 8000
+    allow_host: Annotated[
+        tuple[str, ...],
+        Option(
+            "Names by which clients may call it, such as clusters.lan,clusters; * for any.",
+            default="localhost and addresses",
+        ),
+    ] = ()
+    most_rows: Annotated[int, Option("Rows of a request.", default="100,000")] = 100_000
+    most_bytes: Annotated[int, Option("Bytes of the body of a request.", default="16,777,216")] = (
+        2**24
+    )
+    threads: Annotated[
+        int | None, Option("Large requests at a time.", default="the number of cores")
+    ] = None
+    quiet: Annotated[bool, QUIET] = False
+
+
+@dataclass(frozen=True)
 class ReportRequest(Request, command="report"):
     """Write the report of a run again: one HTML file that needs no network."""
 
@@ -533,11 +597,19 @@ class EditRequest(Request, command="edit"):
 
 @dataclass(frozen=True)
 class CompareRequest(Request, command="compare"):
-    """Compare the labels of two or more runs row by row (NMI and ARI). Rows are matched by id."""
+    """Compare the labels of two or more runs row by row: NMI, ARI, and who moved where. Rows are matched by id."""
 
     folders: Annotated[
         tuple[Path, ...], Argument("Folders that `deccs fit` has written.", "DIR DIR ...")
     ]
+    picture: Annotated[
+        Path | None,
+        Option(
+            "A picture of who moved where, from run to run; .svg, .png or .pdf.",
+            metavar="FILE",
+            in_config=False,
+        ),
+    ] = None
     as_json: Annotated[bool, AS_JSON] = False
 
 
@@ -561,6 +633,36 @@ class PlanRequest(Request, command="plan"):
     ] = 1.0
     bytes_per_value: Annotated[float, Option("Of a value in the file.", default="4")] = 4.0
     as_json: Annotated[bool, AS_JSON] = False
+
+
+@dataclass(frozen=True)
+class McpRequest(Request, command="mcp"):
+    """Serve fit, predict, describe, compare and how_many to an agent, over the Model Context Protocol on stdio.
+
+    The agent names files below one folder, and no others. Fits run in processes of their own.
+    """
+
+    root: Annotated[
+        Path,
+        Option("Folder below which all files are.", metavar="DIR", default="the current folder"),
+    ] = Path()
+
+
+@dataclass(frozen=True)
+class SkillRequest(Request, command="skill"):
+    """Print a guide to deccs for coding agents (SKILL.md), or write it where an agent looks for skills."""
+
+    out: Annotated[
+        Path | None,
+        Option(
+            "Folder for SKILL.md, such as .claude/skills/deccs.",
+            OUT,
+            metavar="DIR",
+            default="stdout",
+        ),
+    ] = None
+    overwrite: Annotated[bool, OVERWRITE] = False
+    quiet: Annotated[bool, QUIET] = False
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deccs import storage
+from deccs import predictor, storage
 from deccs.app.run_error import RunError
 from deccs.app.run_folder import MODEL, SUMMARY, holds_complete_results
 from deccs.base import Clusterer
@@ -136,16 +136,35 @@ def check_fields(path: Path, document: Any, fields: Mapping[str, Rule], inside: 
 
 def load_model(folder: Path) -> tuple[Clusterer, dict[str, Any]]:
     """The model of a run (or a model folder or .zip itself), and how its data was read."""
+    return loaded_by(storage.load, folder)
+
+
+def load_predictor(folder: Path) -> tuple[Clusterer, dict[str, Any]]:
+    """The same to answer for rows: without what a fit needs, where the model allows it."""
+    return loaded_by(predictor.load, folder)
+
+
+def load_any(folder: Path) -> tuple[Clusterer, dict[str, Any]]:
+    """The same for any saved model; {} for one that was fitted in Python, without a file."""
+    return loaded_by(predictor.load, folder, needs_columns=False)
+
+
+def loaded_by(
+    load: Callable[[Path], Any], folder: Path, *, needs_columns: bool = True
+) -> tuple[Clusterer, dict[str, Any]]:
+    """The model of a run, and how its data was read; both are checked."""
     check_settled(folder)
     path = folder / MODEL if (folder / MODEL).is_dir() else folder
     if not path.exists():
         raise RunError(f"{folder} does not exist. Give the --out of `deccs fit`.")
-    model = storage.load(path)
+    model = load(path)
     preprocessing = storage.read_preprocessing(path)
     if not isinstance(preprocessing.get("feature_names"), list):
+        if not needs_columns:
+            return model, {}
         raise RunError(
             f"{path} does not say which columns it needs: it was not saved by `deccs fit`. Load it "
-            f"in Python with {type(model).__name__}.load."
+            f"in Python with deccs.load."
         )
     check_preprocessing(path, preprocessing, model)
     return model, preprocessing

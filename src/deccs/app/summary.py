@@ -17,8 +17,9 @@ from deccs.app.request import FitRequest
 from deccs.app.run_folder import CLUSTERS, EMBEDDING, MODEL, REPORT, SUMMARY
 from deccs.app.run_reading import identity, place_from
 from deccs.base import Clusterer
+from deccs.constraints.violations import Violations
+from deccs.counting.judging import signs_for
 from deccs.counting.records import ClusterStability
-from deccs.counting.trust import signs_for
 from deccs.counting.words import (
     n_stable,
     sentence_of,
@@ -46,8 +47,10 @@ def summarize(
         **warning_facts(model, table),
         **({"learned_from": model._n_learned} if hasattr(model, "learning_rows_") else {}),
         **k_facts(model),
+        **like_facts(model),
         **cluster_facts(model, answer),
         **ensemble_facts(model),
+        **constraint_facts(model),
         "seconds": {name: round(value, 2) for name, value in seconds.items()},
         "peak_memory_mb": peak_memory_mb(),
         "machine": machine(),
@@ -127,6 +130,15 @@ def k_facts(model: Clusterer) -> dict[str, Any]:
     return {"k": {**facts, "is_clear": count.is_clear, "candidates": candidates}}
 
 
+def like_facts(model: Clusterer) -> dict[str, Any]:
+    """What has become of the clusters of the run that a fit was like."""
+    matching = getattr(model, "matching_", None)
+    if matching is None:
+        return {}
+    facts = {name: list(getattr(matching, name)) for name in ("kept", "born", "gone")}
+    return {"earlier": {"sentence": " ".join(str(matching).splitlines()), **facts}}
+
+
 def stability_facts(model: Clusterer, clusters: list[dict[str, Any]]) -> dict[str, Any]:
     """How real the clusters are, if that is known: for all in words, and for each in its own facts."""
     stability: list[ClusterStability] = getattr(model, "cluster_stability_", None) or []
@@ -161,6 +173,19 @@ def ensemble_facts(model: Clusterer) -> dict[str, Any]:
     return facts
 
 
+def constraint_facts(model: Clusterer) -> dict[str, Any]:
+    """What was given beside the rows, and what of it the result violates."""
+    violations: Violations | None = getattr(model, "violations_", None)
+    if violations is None:
+        return {}
+    facts: dict[str, Any] = {
+        name: {"given": getattr(violations, f"n_{name}"), "violated": n_violated}
+        for name, n_violated in violations.counts.items()
+    }
+    classes = list(getattr(model, "partial_classes_", ()))
+    return {"constraints": {**facts, "classes": classes, "sentence": violations.sentence}}
+
+
 def summary_text(out: Path, summary: Mapping[str, Any]) -> str:
     """The summary as a few lines for the terminal."""
     data = summary["data"]
@@ -175,10 +200,14 @@ def summary_text(out: Path, summary: Mapping[str, Any]) -> str:
     if "k" in summary:
         lines["answer"] = summary["k"]["sentence"]
     lines["clusters"] = listed(sizes, most=30) + noise
+    if "earlier" in summary:
+        lines["earlier"] = summary["earlier"]["sentence"]
     if names:
         lines["names"] = "; ".join(names[:12]) + (" ..." if len(names) > 12 else "")
     if "stability" in summary:
         lines["stability"] = summary["stability"]["sentence"]
+    if "constraints" in summary:
+        lines["constraints"] = summary["constraints"]["sentence"]
     if summary.get("candidates"):
         n_candidates = len(summary["candidates"])
         lines["labels"] = f"from {summary['labels_from']}, the best of {n_candidates} candidates"

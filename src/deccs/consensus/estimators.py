@@ -28,11 +28,12 @@ from deccs.consensus.partitions import check_weights
 from deccs.counting.cluster_stability import draw
 from deccs.data.sampling import draw_rows
 from deccs.data.source import RowSource, SelectedRows, each_block
+from deccs.estimators import Estimator, Transformer
 from deccs.events import Progress
+from deccs.inference.nearest import NearestInSample
 from deccs.labels import NOISE, align_labels, majority_map
 from deccs.members.agreement import average_agreement, pairwise_agreement
 from deccs.members.asking import Jobs
-from deccs.members.carry import NearestInSample
 from deccs.members.checks import members_for
 from deccs.members.default import Member, default_names
 from deccs.members.running import cluster
@@ -43,7 +44,7 @@ MOST_MATCHED = 5_000  # clusters of a member in a file: matching them takes two 
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ConsensusClustering(Clusterer):
+class ConsensusClustering(Clusterer, Estimator):
     """Members cluster the data as it is, and a consensus function combines their clusterings.
 
     Parameters
@@ -250,7 +251,7 @@ class ConsensusClustering(Clusterer):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class AutoencoderConsensus(ConsensusClustering, AutoencoderEmbedder):
+class AutoencoderConsensus(Transformer, ConsensusClustering, AutoencoderEmbedder):
     """:class:`ConsensusClustering` of an autoencoder's embedding.
 
     Parameters

@@ -23,6 +23,7 @@ from deccs.checks import AUTO, N_JOBS, number, one_of, whole
 from deccs.consensus.fuzzy import FUZZIFIER, fuzzy_c_means, memberships
 from deccs.data.sampling import sample_count
 from deccs.data.source import RowSource, SelectedRows, blocks, each_block
+from deccs.estimators import SoftEstimator
 from deccs.events import NOBODY, Listeners, Progress
 from deccs.members.agreement import average_agreement, pairwise_agreement
 from deccs.rules import default_projection_sample, dimensions_to_try
@@ -62,7 +63,7 @@ class Projection:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RandomProjections(SoftClusterer):
+class RandomProjections(SoftClusterer, SoftEstimator):
     """Project, cluster each projection softly, combine on a sample, assign all points.
 
     A method says how a projection is clustered (``_soft_clusterer``). It may say how the memberships

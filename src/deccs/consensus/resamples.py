@@ -20,10 +20,10 @@ from sklearn.cluster import AgglomerativeClustering
 from deccs.consensus.projections import cut, draw_in_order
 from deccs.counting.panel import by_ward, tree_cuts
 from deccs.data.sampling import Others
+from deccs.inference.nearest import NearestInSample
 from deccs.labels import as_labels, canonical
 from deccs.members.agglomerative import Agglomerative, parts_between_gaps
 from deccs.members.asking import fresh_copy
-from deccs.members.carry import NearestInSample
 from deccs.members.default import MEMBERS
 from deccs.members.genie import Genie, genie_merges
 from deccs.members.guard import guarded

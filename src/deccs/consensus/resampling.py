@@ -39,9 +39,10 @@ from deccs.consensus.resamples import (
 )
 from deccs.consensus.tree import Dense, merge_tree
 from deccs.data.source import RowSource, SelectedRows, blocks, each_block
+from deccs.estimators import Estimator
 from deccs.events import Progress
+from deccs.inference.nearest import NearestInSample
 from deccs.labels import NOISE, canonical
-from deccs.members.carry import NearestInSample
 from deccs.seeds import seed_for
 from deccs.spreading import parallel
 from deccs.storage import Checkpoint, reals, stored, wholes
@@ -280,7 +281,7 @@ def sums_by_cluster(
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ConsensusMatrix(Clusterer):
+class ConsensusMatrix(Clusterer, Estimator):
     """Consensus clustering by resampling (Monti et al. 2003), for any number of rows.
 
     For each number of clusters k, a member clusters ``n_resamples`` random parts of the rows. The

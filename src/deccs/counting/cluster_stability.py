@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
-from deccs.checks import whole
+from deccs.counting.drawn import MOST_DRAWN, Drawn
 from deccs.counting.evidence import (
     N_DIMENSIONS,
     RESAMPLE_STEPS,
@@ -34,36 +34,14 @@ from deccs.members.agreement import adjusted_rand
 from deccs.members.manifold import manifold_embedding
 from deccs.members.running import of_one_scale
 from deccs.members.spanning_tree import spanning_tree
-from deccs.members.views import MOST_COMPONENTS, fit_components
+from deccs.members.views import fit_components
 from deccs.seeds import generator_for, seed_for
-from deccs.storage import reals, stored, wholes
 
-MOST_DRAWN = 1_000  # rows: their neighbors and trees take a fraction of a second
 N_RESAMPLES = 12
 ROW_SHARE = 0.8  # of the rows in a resample
 VERY_STABLE, STABLE, DOUBTFUL = 0.85, 0.75, 0.6  # least Jaccard similarities, as fpc advises
 ABOVE_CHANCE = 0.05  # what a cluster must have more than one of data without clusters
 LEAST_ROWS = 3  # of a cluster in the sample, for anything to be said of it
-
-
-@stored
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """Rows of the fit, as plain members see them, with the labels of the result."""
-
-    points: Annotated[np.ndarray, reals("n_drawn", "n_components")]
-    labels: Annotated[np.ndarray, wholes("n_drawn")]
-    seed: Annotated[int, whole(at_least=0)]
-    # Which rows they are of those that were learned from; older models do not say it.
-    rows: Annotated[np.ndarray, wholes("n_drawn", least=0)] | None = None
-
-    def check_stored(self) -> None:
-        """Raise a ValueError for more rows than can be judged in seconds, for none, or for no seed."""
-        n_drawn, n_components = self.points.shape
-        if not 1 <= n_drawn <= MOST_DRAWN or not 1 <= n_components <= MOST_COMPONENTS:
-            raise ValueError(f"Drawn has {n_drawn} rows of {n_components} columns")
-        if self.seed >= 2**32:
-            raise ValueError(f"Drawn has the seed {self.seed}, which is too large")
 
 
 def draw(source: RowSource, scaler: Any, labels: np.ndarray, root: int) -> Drawn:

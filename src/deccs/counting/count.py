@@ -17,9 +17,10 @@ from deccs.counting.evidence import (
     numbers_to_try,
     scaled_rows,
 )
-from deccs.counting.one_group import Signs, signs_of
+from deccs.counting.one_group import signs_of
 from deccs.counting.records import Count, KCandidate
 from deccs.counting.rule import CLEAR, candidates_of, support_of, terms_of
+from deccs.counting.signs import Signs
 from deccs.counting.words import reasons_for_one_group
 from deccs.data.inputs import as_source
 from deccs.data.sampling import draw_rows

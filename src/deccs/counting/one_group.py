@@ -16,7 +16,6 @@ neighbors fall apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh
@@ -24,67 +23,28 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.mixture import GaussianMixture
 
 from deccs.counting.panel import MOST_MIXED, by_genie, by_kmeans, by_mixture, by_ward
-from deccs.counting.valleys import SEPARATED, ties_between, valleys
+from deccs.counting.signs import MOST_ROWS, Signs
+from deccs.counting.valleys import ties_between, valleys
 from deccs.members.neighbors import nearest_neighbors, neighbor_graph
 from deccs.members.running import of_one_scale
 from deccs.members.spanning_tree import single_linkage, spanning_tree
 from deccs.members.views import NEAR, WIDE
 from deccs.seeds import reproducible_threads, seed_for
 from deccs.spreading import each
-from deccs.storage import stored
 
-LEAST_FOR_ONE = 100  # rows: of fewer nobody can tell whether they are one group
-MOST_ROWS = 1_000  # enough to see valleys of many clusters, and quick to make again
 NUMBERS = (2, 3, 4, 5, 6, 8, 10)
 N_REFERENCES = 2  # of each kind
-MARGIN = 0.2  # what the valleys must be deeper than in any of the references
 LEAST_EACH = 20  # rows of a cluster on average: fewer have valleys around them by chance
 FEW_LONGER = 0.005  # of the edges of the spanning tree: a few stray rows
 LARGE = 0.1  # of the rows: a part that is smaller may be a few stray rows
-LEAST_GAIN = 0.15  # of a mixture over one cloud, beyond that of permuted columns; noise has 0
 MOST_CLOUDS = 5
 N_COMPONENTS = 5  # the mixture sees: with more columns it would need more rows
-LEAST_DEPENDENCE = 0.05  # of columns that have to do with each other; permuted ones have 0 to 0.03
-TWO_GROUPS = 0.9  # share of a column's variance between two groups: six deviations apart
 FEW_VALUES = 10  # of a column: it has categories
 N_NEAR = 5  # neighbors whose distance tells how close rows are
 
 
 class OneGroupWarning(UserWarning):
     """Nothing in the data of a fit speaks for clusters."""
-
-
-@stored
-@dataclass(frozen=True)
-class Signs:
-    """What speaks for clusters, and what the same is in data without clusters."""
-
-    depth: float  # of the valleys
-    reference_depth: float  # the deepest of all references
-    n_parts: int  # large parts that not even many neighbors connect
-    n_near_parts: int  # large parts with gaps between them that fewer neighbors do not connect
-    gain: float  # of a mixture over one cloud, for each row, less that of permuted columns
-    dependence: float  # how much closer rows are than rows whose columns were permuted
-    split: float = 0.0  # how well the best column falls into two groups, from 0 to 1
-    n_rows: int = MOST_ROWS  # that were looked at
-
-    @property
-    def of_clusters(self) -> bool:
-        """Whether anything speaks for clusters."""
-        if self.dependence < LEAST_DEPENDENCE:
-            deep = self.has_valleys and self.depth >= SEPARATED
-            return deep or self.n_parts > 1 or self.split >= TWO_GROUPS
-        return self.n_near_parts > 1 or self.has_valleys or self.gain > LEAST_GAIN
-
-    @property
-    def has_valleys(self) -> bool:
-        """Whether valleys are deeper than in data without clusters."""
-        return self.depth > self.reference_depth + MARGIN
-
-    @property
-    def of_one_group(self) -> bool:
-        """Whether the data looks like one group; of a few rows nobody can tell."""
-        return not self.of_clusters and self.n_rows >= LEAST_FOR_ONE
 
 
 def signs_of(raw: np.ndarray, scaled: np.ndarray, seed: int) -> Signs:

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import numpy as np
 
-from deccs.counting.one_group import Signs
+from deccs.counting.signs import Signs
+from deccs.inference.nearest import NearestInSample
+from deccs.inference.seen import Components
 from deccs.labels import majority_map
-from deccs.members.carry import NearestInSample
-from deccs.members.views import Components
 from deccs.storage import reals, stored, wholes
 
 MOST_SAMPLED = 2**15  # rows: their places are numbers of two bytes

@@ -17,25 +17,19 @@ the data at hand takes part. Where nothing speaks for clusters at all, confidenc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
-import torch
-from scipy.spatial.distance import cdist
 
-from deccs.counting.cluster_stability import Drawn, judged, rows_to_judge
-from deccs.counting.evidence import scaled_rows
-from deccs.counting.one_group import Signs, signs_of
-from deccs.counting.records import ClusterStability
+from deccs.counting.drawn import Drawn
+from deccs.counting.signs import Signs
 from deccs.counting.untrained import Untrained
-from deccs.data.source import RowSource, SelectedRows, blocks
-from deccs.labels import NOISE
-from deccs.members.running import of_one_scale
-from deccs.members.views import Components, fit_components
-from deccs.seeds import seed_for
+from deccs.data.source import blocks
+from deccs.inference.nearest import distances
+from deccs.inference.seen import Components
 from deccs.storage import reals, stored
 
 WEIGHTS = {
@@ -157,73 +151,6 @@ class Trust:
         return places, distance
 
 
-def judge(
-    source: RowSource,
-    scaler: Callable[[np.ndarray], np.ndarray],
-    label: Callable[[RowSource], np.ndarray],
-    root: int,
-    n_clusters: int,
-    signs: Signs | None = None,
-    *,
-    of_views: bool = True,
-) -> tuple[Trust, list[ClusterStability]]:
-    """What is known of the labels of a fit, and of each cluster, from a sample of its rows.
-
-    ``label`` gives the labels of rows; ``signs`` are those of clusters, if they are known. Without
-    views, clusters are those that only a network may tell: what plain members say of them is not kept.
-    """
-    rows, seed = rows_to_judge(source, root), seed_for(root, "stability")
-    scaled = scaled_rows(source, scaler, rows)
-    components = fit_components(scaled, seed)
-    points = components(scaled)
-    drawn = Drawn(points, label(SelectedRows(source, rows)), seed, rows)
-    signs = signs or signs_of(of_one_scale(points), scaled, seed)
-    stability, untrained = judged(drawn)
-    said = untrained if of_views else None
-    return trust_in(drawn, n_clusters, components, signs, stability, said), stability
-
-
-def signs_for(model: Any, source: RowSource) -> Signs | None:
-    """The signs of clusters in the data of a fit, known or looked for now; None for one cluster."""
-    if getattr(model, "n_clusters_", 2) < 2:
-        return None
-    for part in (getattr(model, "trust_", None), getattr(model, "count_", None)):
-        if part is not None and part.signs is not None:
-            return part.signs
-    if not hasattr(model, "scaler_"):  # a model of somebody else
-        return None
-    seed = seed_for(0, "stability")
-    scaled = scaled_rows(source, model.scaler_, rows_to_judge(source, 0))
-    return signs_of(of_one_scale(fit_components(scaled, seed)(scaled)), scaled, seed)
-
-
-def trust_in(
-    drawn: Drawn,
-    n_clusters: int,
-    components: Components,
-    signs: Signs,
-    stability: Sequence[ClusterStability],
-    untrained: Untrained | None = None,
-) -> Trust:
-    """What the drawn rows tell of the labels of a fit. Of clusters too small to judge, the mean."""
-    above_chance = {each.cluster: each.jaccard - each.reference for each in stability}
-    depth = {each.cluster: each.separation for each in stability}
-    _, distance = neighbors_of(drawn.points, drawn)
-    logs = np.log(distance)
-    usual = np.full(n_clusters, np.median(logs))
-    for cluster in np.unique(drawn.labels[drawn.labels != NOISE]):
-        usual[cluster] = np.median(logs[drawn.labels == cluster])
-    return Trust(
-        components,
-        drawn,
-        of_each(above_chance, n_clusters),
-        usual,
-        signs,
-        untrained,
-        None if untrained is None else of_each(depth, n_clusters),
-    )
-
-
 def of_each(known: Mapping[int, float], n_clusters: int) -> np.ndarray:
     """What is known of some clusters as one number for each, (n_clusters,): the mean for the others.
 
@@ -249,9 +176,9 @@ def neighbors_of(points: np.ndarray, drawn: Drawn) -> tuple[np.ndarray, np.ndarr
     if len(drawn.labels) < 3:  # nobody but the row itself
         return nobody(len(points)), np.full(len(points), smallest(drawn))
     n_neighbors = min(N_NEIGHBORS, n_far)
-    distances = np.nan_to_num(cdist(points, drawn.points), nan=np.inf)  # (n, n_drawn)
-    nearest = np.argpartition(distances, n_far, axis=1)[:, : n_far + 1]
-    near = np.take_along_axis(distances, nearest, axis=1)
+    apart = np.nan_to_num(distances(points, drawn.points), nan=np.inf)  # (n, n_drawn)
+    nearest = np.argpartition(apart, n_far, axis=1)[:, : n_far + 1]
+    near = np.take_along_axis(apart, nearest, axis=1)
     order = np.lexsort((nearest, near), axis=1)
     nearest = np.take_along_axis(nearest, order, axis=1)
     near = np.take_along_axis(near, order, axis=1)
@@ -261,7 +188,6 @@ def neighbors_of(points: np.ndarray, drawn: Drawn) -> tuple[np.ndarray, np.ndarr
     return places, np.maximum(far, smallest(drawn))
 
 
-@torch.no_grad()
 def about_neighbors_of(points: np.ndarray, drawn: Drawn) -> tuple[np.ndarray, np.ndarray]:
     """The same in single precision, by a product of matrices."""
     n_far = max(1, min(N_FAR, len(drawn.labels) - 2))
@@ -269,14 +195,17 @@ def about_neighbors_of(points: np.ndarray, drawn: Drawn) -> tuple[np.ndarray, np
     if len(drawn.labels) < 3 or far_out:
         return neighbors_of(points, drawn)
     center = drawn.points.mean(axis=0)  # near 0 squares lose least
-    Z = torch.from_numpy((points - center).astype(np.float32))
-    sample = torch.from_numpy((drawn.points - center).astype(np.float32))
-    lengths = sample.square().sum(1)  # (n_drawn,)
-    own = Z.square().sum(1, keepdim=True)
-    squares = torch.addmm(lengths, Z, sample.T, alpha=-2).add_(own).clamp_(min=0)  # (n, n_drawn)
-    near, nearest = smallest_of(squares.numpy(), n_far + 1)
+    Z = (points - center).astype(np.float32)
+    sample = (drawn.points - center).astype(np.float32)
+    own = np.square(Z).sum(1, keepdims=True)
+    lengths = np.square(sample).sum(1, keepdims=True)  # (n_drawn, 1)
+    # |z|^2 + |s|^2 - 2 z s as one product of (z, |z|^2, 1) and (-2 s, 1, |s|^2)
+    left = np.concatenate([Z, own, np.ones_like(own)], axis=1)
+    right = np.concatenate([-2 * sample, np.ones_like(lengths), lengths], axis=1)
+    squares = left @ right.T  # (n, n_drawn)
+    near, nearest = smallest_of(np.maximum(squares, 0, out=squares), n_far + 1)
     # A row that was drawn is not its own neighbor.
-    first = (near[:, :1] <= SAME * (own + lengths.max()).numpy()).astype(int)
+    first = (near[:, :1] <= SAME * (own + lengths.max())).astype(int)
     n_neighbors = min(N_NEIGHBORS, n_far)
     places = np.take_along_axis(nearest, first + np.arange(n_neighbors), axis=1)
     far = np.take_along_axis(near, first + n_far - 1, axis=1)[:, 0]

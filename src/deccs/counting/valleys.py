@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
+from deccs.counting.signs import DEEPEST, SEPARATED
 from deccs.members.spanning_tree import SpanningTree
 
 N_TIES = 15  # neighbors a point is tied to
 N_NEAR = 10  # neighbors whose distance tells the density at a place
 FEW = 0.05  # of a cluster's points may touch another cluster: a bridge, or stray points
-DEEPEST = 2.0  # as a difference of log densities; deeper valleys are alike
-SEPARATED = DEEPEST / 2  # the least depth around a cluster that hardly any of its points touches
 
 
 @dataclass(frozen=True, eq=False)

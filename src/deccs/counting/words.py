@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deccs.counting.one_group import LEAST_DEPENDENCE, LEAST_GAIN, Signs
 from deccs.counting.records import ClusterStability, Count, KCandidate
+from deccs.counting.signs import LEAST_DEPENDENCE, LEAST_GAIN, Signs
 from deccs.labels import NOISE, align_labels
 
 DEFENSIBLE = 0.5  # a number with this share of the answer's support is named beside it

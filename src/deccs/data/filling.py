@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from sklearn.decomposition import PCA
 
 from deccs.data.source import blocks, rows_at_once
 from deccs.storage import reals, stored
@@ -108,6 +107,8 @@ def first_loadings(centered: np.ndarray, n_factors: int) -> np.ndarray:
     q = min(n_factors, *centered.shape)
     if not centered.any():
         return np.zeros((centered.shape[1], q))
+    from sklearn.decomposition import PCA  # a fit needs it, and filling rows does not
+
     pca = PCA(q, random_state=0).fit(centered)  # the same signs on every machine
     deviations = np.sqrt(np.maximum(pca.explained_variance_, 1e-6))
     return np.ascontiguousarray(pca.components_.T * deviations)

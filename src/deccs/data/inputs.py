@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-import torch
-from sklearn.utils.validation import validate_data
 
 from deccs.data.coding import Coding
 from deccs.data.frames import is_frame, is_plain_frame
@@ -30,8 +27,10 @@ from deccs.data.source import (
 )
 from deccs.data.tabulate import TableWarning, coded_rows, tabulated, warn_of_what_is_left_out
 from deccs.group.group import ALONE, Group
+from deccs.loaded import is_sparse, is_tensor
 from deccs.storage.values import LONGEST_MESSAGE, printable
 
+PLAIN_NUMBERS = ("f8", "f4", "i8", "i4")
 ARRAY_LIKE = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__")
 MOST_COLUMNS = 2**17  # 131,072: a network of them has 67 million weights
 WHAT_X_IS = (
@@ -179,14 +178,26 @@ def plain_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
     image_shape: tuple[int, int] | None = None
     if isinstance(X, ArrayRows):
         X, image_shape = X.X, X.image_shape
-    if isinstance(X, RowSource):
+    if not isinstance(X, np.ndarray) and isinstance(X, RowSource):  # an array is told at once
         return checked_source(estimator, X, reset=reset)
     check_is_table(X)
-    if isinstance(X, torch.Tensor):
-        X = X.detach().cpu().numpy()
-    if hasattr(X, "ndim") and not sp.issparse(X) and X.ndim > 2:
+    if is_tensor(X):
+        X = X.detach().cpu().numpy()  # type: ignore[union-attr]
+    if hasattr(X, "ndim") and not is_sparse(X) and X.ndim > 2:
         image_shape = (int(X.shape[1]), int(X.shape[2])) if X.ndim == 3 else None
         X = X.reshape(len(X), -1)
+    if not reset and is_plain_array(X, estimator.n_features_in_):
+        if hasattr(estimator, "feature_names_in_"):  # in the words of scikit-learn
+            warnings.warn(
+                f"X does not have valid feature names, but {type(estimator).__name__} was fitted with feature names",
+                UserWarning,
+                stacklevel=5,
+            )
+        return source_of(X, image_shape)
+    from sklearn.utils.validation import (
+        validate_data,  # knows all that an array can be; takes a second to load
+    )
+
     least = 2 if reset else 1
     try:
         # It adds up all values, and those of 1e308 are too large.
@@ -197,15 +208,27 @@ def plain_source(estimator: Any, X: Any, *, reset: bool) -> RowSource:
                 reset=reset,
                 accept_sparse="csr",
                 dtype="numeric",
-                ensure_all_finite=True if sp.issparse(X) else "allow-nan",
+                ensure_all_finite=True if is_sparse(X) else "allow-nan",
                 ensure_min_samples=least,
             )
     except ValueError as error:  # its message may have names of columns, from any file
         error.args = (printable(error, LONGEST_MESSAGE),)
         raise
     if reset:
-        check_width(table.shape[1], sp.issparse(table))
+        check_width(table.shape[1], is_sparse(table))
     return source_of(table, image_shape)
+
+
+def is_plain_array(X: Any, n_features: int) -> bool:
+    """Whether X is an array that nothing is wrong with: doubles, singles or whole numbers, of the right width.
+
+    >>> is_plain_array(np.zeros((3, 2)), 2), is_plain_array(np.array([[np.inf, 0.0]]), 2), is_plain_array([[0.0]], 1)
+    (True, False, False)
+    """
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype.str[1:] not in PLAIN_NUMBERS:
+        return False
+    is_finite = X.dtype.kind == "i" or not np.isinf(X).any()
+    return bool(len(X) and X.shape[1] == n_features and is_finite)
 
 
 def check_width(n_features: int, is_sparse: bool = False) -> None:
@@ -228,7 +251,7 @@ def check_is_table(X: Any) -> None:
             "or an embedding such as adata.obsm['X_pca']."
         )
     is_list = isinstance(X, Sequence) and not isinstance(X, str | bytes | bytearray)
-    if not (is_list or sp.issparse(X) or any(hasattr(X, name) for name in ARRAY_LIKE)):
+    if not (is_list or is_sparse(X) or any(hasattr(X, name) for name in ARRAY_LIKE)):
         is_open_file = isinstance(X, bytes) or hasattr(X, "readline")
         hint = " Give the path of the file." if is_open_file else ""
         raise ValueError(f"X must be {WHAT_X_IS}, got a {kind}.{hint}")

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from deccs.data.augment import draw_small_motion, move
-from deccs.data.scaling import Scaler
+from deccs.data.scaling import Scaler, widths_of
 from deccs.data.source import ArrayRows, RowSource, each_block
 from deccs.group.group import ALONE, Group
 
@@ -104,12 +104,6 @@ class Rows:
 
     def _column(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(values).float().to(self.device)
-
-
-def widths_of(scaler: Scaler | None, n_columns: int) -> tuple[int, int]:
-    """How many numbers members and networks see of a row of so many columns."""
-    n_scaled = getattr(scaler, "n_scaled", n_columns)
-    return n_scaled, getattr(scaler, "n_inputs", n_scaled)
 
 
 def origin_and_unit(scaler: Scaler) -> tuple[float, float]:

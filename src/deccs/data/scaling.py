@@ -101,6 +101,12 @@ class RowScaler(Scaler):
         return scaled
 
 
+def widths_of(scaler: Scaler | None, n_columns: int) -> tuple[int, int]:
+    """How many numbers members and networks see of a row of so many columns."""
+    n_scaled = getattr(scaler, "n_scaled", n_columns)
+    return n_scaled, getattr(scaler, "n_inputs", n_scaled)
+
+
 class InUnits:
     """A source whose columns are measured in units of 2 ** exponents: no digit changes."""
 

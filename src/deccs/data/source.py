@@ -12,7 +12,8 @@ from os import PathLike
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import scipy.sparse as sp
+
+from deccs.loaded import is_sparse
 
 GROUPS_IN_MEMORY = 4  # row groups of a Parquet file that are kept after they were read
 
@@ -221,9 +222,9 @@ class ParquetRows:
 
 def source_of(X: Any, image_shape: tuple[int, int] | None = None, coding: Any = None) -> RowSource:
     """What reads the rows of X; a source is returned as it is."""
-    if isinstance(X, RowSource):
+    if not isinstance(X, np.ndarray) and isinstance(X, RowSource):
         return X
-    if sp.issparse(X):
+    if is_sparse(X):
         return SparseRows(X)
     return (MemmapRows if is_memory_map(X) else ArrayRows)(X, image_shape, coding)
 

@@ -19,8 +19,7 @@ from torch.nn.functional import embedding_bag, softplus
 from deccs.base import Fit, TrainedEmbedder
 from deccs.checks import Rule, is_widths, number, whole
 from deccs.consensus.partitions import DistinctRows
-from deccs.data.rows import widths_of
-from deccs.data.scaling import Scaler
+from deccs.data.scaling import Scaler, widths_of
 from deccs.data.source import RowSource, blocks, each_block, rows_at_once
 from deccs.deep.base import first_centers
 from deccs.deep.base_partitions import EnsembleEmbedding

@@ -18,6 +18,7 @@ from deccs.checks import AUTO, number, whole
 from deccs.data.rows import Rows
 from deccs.data.sampling import EveryRow
 from deccs.data.source import blocks
+from deccs.estimators import SoftEstimator, Transformer
 from deccs.network.autoencoder import Autoencoder
 from deccs.network.device import threads_for
 from deccs.rules import default_deep_steps, default_rate
@@ -30,7 +31,7 @@ MOST_DIFFERENCES = 2**24  # of coordinates, that are held at once
 METHODS: dict[str, type[DeepClustering]] = {}  # by the name in the paper, filled by the classes
 
 
-class DeepClustering(SoftClusterer, Embedder):
+class DeepClustering(Transformer, SoftClusterer, Embedder, SoftEstimator):
     """A deep method. ``class DEC(..., method="DEC")`` puts it into ``METHODS``, and so on the command line.
 
     A method says how well a represented point belongs to each cluster (``_belongs``).

@@ -19,8 +19,7 @@ from deccs.answer import Answer
 from deccs.base import Fit
 from deccs.checks import whole
 from deccs.consensus.partitions import DistinctRows, distinct_rows, membership
-from deccs.data.rows import widths_of
-from deccs.data.scaling import Scaler
+from deccs.data.scaling import Scaler, widths_of
 from deccs.data.source import RowSource, blocks, each_block
 from deccs.deep.base import DeepClustering, first_centers, one_hot, squared_distances
 from deccs.events import NOBODY, Listeners, Progress

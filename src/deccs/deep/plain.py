@@ -17,9 +17,9 @@ from deccs.data.sampling import draw_rows
 from deccs.data.source import source_of
 from deccs.deep.base import DeepClustering, one_hot
 from deccs.events import Progress
+from deccs.inference.nearest import NearestInSample
 from deccs.labels import NOISE
 from deccs.members.asking import fresh_copy
-from deccs.members.carry import NearestInSample
 from deccs.members.checks import asked_clusters
 from deccs.members.guard import guarded
 from deccs.seeds import generator_for, seed_for

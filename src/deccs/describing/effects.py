@@ -10,8 +10,6 @@ distributions, and no single value can move it. A share of rows is compared by h
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
 SMALL, MEDIUM = 0.2, 0.5
 # h has a standard error of 1 / sqrt(n), and d nearly the same. Three would do for one column, but there
@@ -58,6 +56,9 @@ def of_ranks(values: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndar
     """
     in_cluster = labels >= 0
     # Ranks are halves of whole numbers, so that their sums do not depend on the order of the rows.
+    from scipy.special import ndtri  # takes half a second to load, and predictions need none of it
+    from scipy.stats import rankdata
+
     sums = np.bincount(labels[in_cluster], rankdata(values)[in_cluster], n_clusters)
     n_rows = sizes_of(labels, n_clusters)
     chance = (sums / np.maximum(n_rows, 1) - 0.5) / len(values)  # that a row of all is lower

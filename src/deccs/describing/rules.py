@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import rel_entr
-from sklearn.tree import DecisionTreeClassifier
 
 from deccs.describing.columns import Described
 from deccs.describing.conditions import (
@@ -20,6 +19,9 @@ from deccs.describing.conditions import (
     limit_between,
 )
 from deccs.describing.differences import Difference, differences
+
+if TYPE_CHECKING:
+    from sklearn.tree import DecisionTreeClassifier
 
 MOST_ROWS = 20_000  # that a tree is grown on: half from the cluster, if it has as many
 MOST_COLUMNS = 20  # that a tree sees: those in which the cluster differs most
@@ -145,6 +147,8 @@ def evidence(precision: float, base: float, n: int) -> float:
     >>> evidence(1.0, 0.5, 20)  # 20 times a coin: 2^-20
     13.862943611198906
     """
+    from scipy.special import rel_entr  # loaded when rules are looked for: predictions need none
+
     return n * float(rel_entr(precision, base) + rel_entr(1 - precision, 1 - base))
 
 
@@ -211,6 +215,8 @@ def candidate_paths(
     rows, X = rows[order], X[order]
     n_inside = int(inside[rows].sum())
     leaf = max(min(5, n_inside // 2), n_inside // 10, 1)
+    from sklearn.tree import DecisionTreeClassifier
+
     tree = DecisionTreeClassifier(
         max_depth=MOST_CONDITIONS, min_samples_leaf=leaf, class_weight="balanced", random_state=0
     ).fit(X, inside[rows])

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from deccs.answer import Answer
-from deccs.checks import is_whole, whole
-from deccs.counting.cluster_stability import Drawn, stability_of
+from deccs.checks import check_fitted, is_whole, whole
+from deccs.counting.drawn import Drawn
 from deccs.counting.records import ClusterStability
-from deccs.counting.trust import Trust, trust_in
+from deccs.counting.trust import Trust
 from deccs.data.source import SelectedRows
 from deccs.data.table_scaling import evenly
 from deccs.edits.documents import as_dict
@@ -195,7 +194,7 @@ class Editable:
     @property
     def clusters_(self) -> tuple[int, ...]:
         """The numbers that clusters have. Without edits these are 0 to ``n_clusters_`` - 1."""
-        check_is_fitted(self, "labels_")
+        check_fitted(self)
         return tuple(sorted(live_numbers(self._steps, self._n_found)))
 
     @property
@@ -266,7 +265,7 @@ class Editable:
 
     def _with(self, step: AnyStep, X: Any = None) -> Self:
         """A copy of the model with one more edit."""
-        check_is_fitted(self, "labels_")
+        check_fitted(self)
         model = copy.copy(self)
         if not self.edits_:
             model._unedited = Unedited.of(self)
@@ -355,6 +354,10 @@ class Editable:
             self.__dict__.pop("_stability", None)  # found again when somebody asks
             return
         if isinstance(step, Merge | Split):
+            # Imported here: an edited model answers without what an edit needs.
+            from deccs.counting.cluster_stability import stability_of
+            from deccs.counting.judging import trust_in
+
             self._stability = stability_of(drawn)
             self.trust_ = trust_in(
                 drawn,

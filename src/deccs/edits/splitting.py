@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from deccs.data.sampling import draw_rows
 from deccs.labels import canonical
 from deccs.seeds import generator_for, seed_for
 
@@ -67,6 +66,8 @@ def split_of(
         raise ValueError(
             f"The cluster has {len(Z)} rows, which are too few to be split into {into}."
         )
+    from deccs.data.sampling import draw_rows
+
     rows = draw_rows(len(Z), MOST_LEARNED, generator_for(seed, "split")).numpy()
     if chosen is None:
         parts = partition_of(Z[rows], into, seed_for(seed, "split"))

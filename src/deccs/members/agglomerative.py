@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
-from sklearn.base import ClusterMixin
+from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.neighbors import NearestNeighbors
 
@@ -18,7 +18,7 @@ from deccs.members.spanning_tree import parts_of, single_linkage
 
 
 @dataclass(eq=False, repr=False)
-class Agglomerative(ClusterMixin, Parameters):
+class Agglomerative(ClusterMixin, Parameters, BaseEstimator):
     """Agglomerative clustering whose linkage follows from the data.
 
     Single linkage is right where gaps separate the clusters, whatever their shape, and useless where

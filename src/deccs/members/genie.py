@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from sklearn.base import ClusterMixin
+from sklearn.base import BaseEstimator, ClusterMixin
 
 from deccs.checks import Parameters, check_parameters, share, whole
 from deccs.members.spanning_tree import parts_of, spanning_tree
 
 
 @dataclass(eq=False, repr=False)
-class Genie(ClusterMixin, Parameters):
+class Genie(ClusterMixin, Parameters, BaseEstimator):
     """The Genie algorithm of Gagolewski, Bartoszuk and Cena (2016).
 
     Single linkage finds clusters of any shape, but a few stray points spoil it: they become

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
-from sklearn.base import ClusterMixin
+from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
 
 from deccs.checks import NONE, Parameters, check_parameters, whole
@@ -25,7 +25,7 @@ TINY = 0.2  # of an even cluster: a connected part that is smaller is no cluster
 
 
 @dataclass(eq=False, repr=False)
-class NeighborSpectral(ClusterMixin, Parameters):
+class NeighborSpectral(ClusterMixin, Parameters, BaseEstimator):
     """Spectral clustering of the graph of nearest neighbors, with no more parts than clusters.
 
     It does not use scikit-learn's solver, which takes twenty times as long on such graphs. k-means

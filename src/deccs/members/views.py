@@ -6,9 +6,7 @@ touched them. So members that see them are asked once, and can judge what the ro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Annotated
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,30 +14,16 @@ from sklearn.decomposition import PCA
 
 from deccs.data.rows import Rows
 from deccs.data.source import blocks, rows_at_once
-from deccs.members.carry import NearestInSample
+from deccs.inference.nearest import NearestInSample
+from deccs.inference.seen import MOST_COMPONENTS, Components
 from deccs.members.manifold import manifold_embedding
 from deccs.members.neighbors import neighbor_graph
 from deccs.members.spanning_tree import SpanningTree, spanning_tree
-from deccs.storage import reals, stored, wholes
 
 EMBEDDING, RAW, MANIFOLD = VIEWS = ("embedding", "raw", "manifold")
 MOST_VIEWED = 10_000  # rows: members that compare all pairs still take seconds
-MOST_COMPONENTS = 50  # of the raw data
 MOST_DIMENSIONS = 10  # of the manifold
 NEAR, WIDE = 5, 10  # neighbors of a point in the two graphs, itself included
-
-
-@stored
-@dataclass(frozen=True, eq=False)
-class Components:
-    """Scaled rows as members see them: principal components, or as they are if they have few columns."""
-
-    mean: Annotated[np.ndarray, reals("n_features")]
-    axes: Annotated[np.ndarray, reals("n_features", "n_components")] | None
-
-    def __call__(self, block: np.ndarray) -> np.ndarray:
-        """(n, n_features) -> (n, n_components)."""
-        return block if self.axes is None else (block - self.mean) @ self.axes
 
 
 def fit_components(sample: np.ndarray, seed: int) -> Components:
@@ -77,32 +61,6 @@ def views_of(
     manifold = manifold_embedding(scaled, n_dimensions, seed)
     graphs = neighbor_graph(scaled, NEAR), neighbor_graph(scaled, WIDE)
     return Views(sample, components(scaled), manifold, *graphs, spanning_tree(scaled))
-
-
-@stored
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """What a fitted model keeps of the views: a row is what its nearest row of the sample is."""
-
-    components: Components
-    raw: Annotated[np.ndarray, reals("n_sample", "n_components")]
-    names: tuple[str, ...]  # of the members of the views
-    partitions: Annotated[np.ndarray, wholes("n_members", "n_sample")]  # what they said
-    # The result, if it is not that of a classifier.
-    labels: Annotated[np.ndarray, wholes("n_sample", least=0)] | None
-
-    def places(self, scaled: np.ndarray) -> np.ndarray:
-        """(n, n_features) -> (n,) the place in the sample of each row's nearest neighbor."""
-        return self._nearest.places(self.components(scaled))
-
-    def at(self, places: np.ndarray) -> Seen:
-        """What was said of the rows at these places."""
-        labels = None if self.labels is None else self.labels[places]
-        return replace(self, labels=labels, partitions=self.partitions[:, places])
-
-    @cached_property
-    def _nearest(self) -> NearestInSample:
-        return NearestInSample(self.raw, np.arange(len(self.raw)))
 
 
 def carried(

@@ -15,16 +15,12 @@ from deccs.data.rows import Rows
 from deccs.data.sampling import EveryRow, Index
 from deccs.data.scaling import Scaler
 from deccs.data.source import RowSource, blocks, in_order, rows_at_once
-from deccs.network.by_hand import FeedForward, feed_forward
+from deccs.inference.encoder import MOST_VALUES, DenseEncoder, check_finite
+from deccs.inference.encoder import TrainingError as TrainingError
+from deccs.network.by_hand import SLOPE, FeedForward, feed_forward
 from deccs.storage import register
-from deccs.storage.networks import make_network, take_network, values_per_row
+from deccs.storage.networks import check_width, make_network, take_network, values_per_row
 from deccs.storage.schema import check_fields
-
-MOST_VALUES = 2**25  # that a layer may make at once when rows are embedded: 256 MB
-
-
-class TrainingError(ValueError):
-    """A network gives numbers that are not finite; the message says where, and what to do."""
 
 
 class Autoencoder(nn.Module):
@@ -63,6 +59,18 @@ class Autoencoder(nn.Module):
             return None
         return (encoder, decoder) if encoder.linear[0].weight.device.type == "cpu" else None
 
+    def exact_encoder(self) -> Callable[[np.ndarray], np.ndarray]:
+        """(n, n_features) scaled rows -> (n, n_latent), in double precision."""
+        return exact_encoder(self)
+
+    def dense_encoder(self) -> DenseEncoder | None:
+        """The encoder without torch; None for one with layers of other kinds than ours."""
+        return dense_encoder(self.encoder)
+
+    def check_width(self, n_inputs: int) -> None:
+        """Raise a ModelFileError where rows of so many columns do not fit the encoder of a file."""
+        check_width(self.encoder, n_inputs)
+
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         z = self.encoder(x)  # (batch, n_latent)
         return z, self.decoder(z)  # ... and (batch, n_features)
@@ -93,18 +101,8 @@ def encode(autoencoder: Autoencoder, rows: Rows, index: Index | None = None) -> 
     index = EveryRow(len(rows)) if index is None else index
     places = blocks(len(index), rows_at_once(rows.n_features))
     Z = torch.cat([autoencoder.encoder(rows[index[place]]).cpu() for place in places])
-    check_finite(Z)
+    check_finite(Z.numpy())
     return Z
-
-
-def check_finite(Z: torch.Tensor) -> None:
-    """Raise a TrainingError for an embedding that no cluster can be found in."""
-    if not bool(Z.isfinite().all()):
-        n_bad = int((~Z.isfinite()).any(dim=-1).sum())
-        raise TrainingError(
-            f"The network embeds {n_bad:,} of {len(Z):,} rows as NaN or infinity. Use a lower "
-            "learning_rate, or scale='auto'; with a network of your own, check what it computes."
-        )
 
 
 @torch.no_grad()
@@ -113,8 +111,7 @@ def encode_exactly(
 ) -> Iterator[np.ndarray]:
     """Embed raw rows block by block in double precision.
 
-    A float32 matrix product gives a row another last digit in another batch. A point that is
-    predicted alone must get what it got among thousands, so public results are computed like this.
+    See :mod:`deccs.inference.encoder` for why.
     """
     encode_block = exact_encoder(autoencoder)
     for block in in_order(source, rows_at_once(source.shape[1]) // 4):
@@ -123,6 +120,9 @@ def encode_exactly(
 
 def exact_encoder(autoencoder: Autoencoder) -> Callable[[np.ndarray], np.ndarray]:
     """(n, n_features) scaled rows -> (n, n_latent), in double precision."""
+    dense = dense_encoder(autoencoder.encoder)
+    if dense is not None:
+        return dense
     # A copy, since other threads may be predicting too; on the CPU, since not every device has doubles.
     encoder = copy.deepcopy(autoencoder.encoder).cpu().double().eval()
     at_once: dict[int, int] = {}  # rows, by their width
@@ -135,7 +135,30 @@ def exact_encoder(autoencoder: Autoencoder) -> Callable[[np.ndarray], np.ndarray
             at_once[n_features] = max(1, MOST_VALUES // widest)
         parts = torch.tensor(scaled).split(at_once[n_features])
         Z = torch.cat([encoder(part) for part in parts])
-        check_finite(Z)
+        check_finite(Z.numpy())
         return Z.numpy()
 
     return encode_block
+
+
+def dense_encoder(encoder: nn.Module) -> DenseEncoder | None:
+    """The same without torch; None for an encoder with layers of other kinds than ours."""
+    if (
+        not isinstance(encoder, nn.Sequential)
+        or encoder._forward_hooks
+        or encoder._forward_pre_hooks
+    ):
+        return None
+    layers = [layer for layer in encoder if not isinstance(layer, nn.Dropout)]
+    linear = [layer for layer in layers[::2] if type(layer) is nn.Linear]
+    between = [layer for layer in layers[1::2] if type(layer) is nn.LeakyReLU]
+    is_plain = len(linear) + len(between) == len(layers) and len(linear) > len(between)
+    has_biases = all(layer.bias is not None for layer in linear)
+    is_leaky = all(layer.negative_slope == SLOPE for layer in between)
+    hooked = any(layer._forward_hooks or layer._forward_pre_hooks for layer in layers)
+    if not (is_plain and has_biases and is_leaky) or hooked:
+        return None
+    return DenseEncoder(
+        tuple(layer.weight.detach().cpu().numpy() for layer in linear),
+        tuple(layer.bias.detach().cpu().numpy() for layer in linear),
+    )

@@ -8,9 +8,8 @@ from itertools import pairwise
 import torch
 from torch import nn
 
+from deccs.inference.encoder import SLOPE as SLOPE
 from deccs.storage import stored_layer
-
-SLOPE = 0.01  # of LeakyReLU below 0
 
 
 def feed_forward(widths: Sequence[int], dropout: float = 0.0) -> nn.Sequential:

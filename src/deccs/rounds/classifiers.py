@@ -8,14 +8,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from deccs.inference.heads import LinearHeads, check_heads
 from deccs.rounds.losses import cross_entropy
-from deccs.storage import reals, register
-from deccs.storage.schema import check_fields
+from deccs.storage import register
 from deccs.training.batches import Batches
 from deccs.training.engine import Check, Learner, train
 
 MOST_STEPS = 300  # of their training
-MOST_HEADS = 2**14  # clusters of all members in a file: each takes room for every point
 NEVER = -1e9  # the bias of a padded cluster: its probability is 0 and stays 0
 
 
@@ -37,17 +36,14 @@ class Classifiers(nn.Module):
         flat = torch.addmm(self.bias.view(-1), z, self.weight.view(-1, n_latent).T)
         return flat.view(-1, n_members, widest)
 
+    def heads(self) -> LinearHeads:
+        """The classifiers as they answer for rows, without torch."""
+        return LinearHeads(self.weight.detach().cpu().numpy(), self.bias.detach().cpu().numpy())
+
     def set_gradients(self, to_logits: torch.Tensor, z: torch.Tensor) -> None:
         """``.grad`` of the weights from that of the logits, (batch, n_members, n_clusters)."""
         self.weight.grad = (to_logits.flatten(1).T @ z).view_as(self.weight)
         self.bias.grad = to_logits.sum(0)
-
-
-FIELDS = {
-    "weight": reals("n_members", "widest", "n_latent"),
-    "bias": reals("n_members", "widest"),
-    "n_clusters": list[int],
-}
 
 
 def take_classifiers(classifiers: Classifiers) -> dict[str, Any]:
@@ -60,9 +56,7 @@ def take_classifiers(classifiers: Classifiers) -> dict[str, Any]:
 
 def make_classifiers(fields: dict[str, Any]) -> Classifiers:
     arrays = {name: fields[name].detach().numpy() for name in ("weight", "bias")}
-    check_fields("Classifiers", {**fields, **arrays}, FIELDS)
-    if arrays["bias"].size > MOST_HEADS or len(fields["n_clusters"]) != len(arrays["bias"]):
-        raise ValueError(f"Classifiers has more than {MOST_HEADS:,} clusters, or unknown members")
+    check_heads({**fields, **arrays})
     classifiers = Classifiers(
         fields["weight"].shape[2], torch.ones_like(fields["bias"], dtype=torch.bool)
     )
@@ -183,22 +177,17 @@ def split_sample(
 
 def logits(classifiers: Classifiers, Z: np.ndarray) -> np.ndarray:
     """(n, n_latent) -> (n, n_members, widest), in double precision."""
-    weight, bias = weights_of(classifiers)
-    return np.einsum("nd,mkd->nmk", Z, weight) + bias
+    return classifiers.heads().logits(Z)
 
 
-def weights_of(classifiers: Classifiers) -> tuple[np.ndarray, np.ndarray]:
-    """(n_members, widest, n_latent) weights and (n_members, widest) biases, in double precision."""
-    return (
-        classifiers.weight.detach().double().cpu().numpy(),
-        classifiers.bias.detach().double().cpu().numpy(),
-    )
-
-
-def softmax(values: np.ndarray) -> np.ndarray:
-    """Probabilities over the last axis."""
-    values = np.exp(values - values.max(axis=-1, keepdims=True))
-    return values / values.sum(axis=-1, keepdims=True)
+def renumbered(classifiers: Classifiers, number_of: np.ndarray) -> Classifiers:
+    """The same classifier of one member, whose cluster c has the number ``number_of[c]``: (n_clusters,)."""
+    order = torch.from_numpy(np.argsort(number_of))
+    other = Classifiers(classifiers.weight.shape[2], torch.ones(1, len(order), dtype=torch.bool))
+    with torch.no_grad():
+        other.weight.copy_(classifiers.weight[:, order])
+        other.bias.copy_(classifiers.bias[:, order])
+    return other
 
 
 def only_member(classifiers: Classifiers, member: int) -> Classifiers:

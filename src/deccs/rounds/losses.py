@@ -7,23 +7,9 @@ Members may have different numbers of clusters: everything per cluster is padded
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-
-from deccs.storage import stored
-
-
-@stored
-@dataclass(frozen=True)
-class LossParts:
-    """The terms of the objective, averaged over the steps of an update."""
-
-    reconstruction: float
-    classification: float
-    consensus: float
-    total: float
 
 
 def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import torch
 
-from deccs.members.choice import Candidate
-from deccs.network.autoencoder import Autoencoder
-from deccs.rounds.classifiers import Classifiers
-from deccs.rounds.losses import LossParts
+from deccs.members.candidate import Candidate
 from deccs.storage import reals, stored, wholes
+
+if TYPE_CHECKING:
+    import torch
+
+    from deccs.network.autoencoder import Autoencoder
+    from deccs.rounds.classifiers import Classifiers
+
+
+@stored
+@dataclass(frozen=True)
+class LossParts:
+    """The terms of the objective, averaged over the steps of an update."""
+
+    reconstruction: float
+    classification: float
+    consensus: float
+    total: float
 
 
 @stored

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from deccs.environment import versions
+from deccs.loaded import is_sparse
 from deccs.storage import container
 from deccs.storage.atomic import LEFTOVER, sync_folder
 from deccs.storage.locks import FolderLock
@@ -297,7 +297,7 @@ def in_words(error: Exception) -> str:
 def fingerprint(X: Any) -> str:
     """sha256 of a table: an array, a memory map or a sparse matrix, block by block."""
     digest = hashlib.sha256(f"{X.dtype} {X.shape}".encode())
-    names = ("data", "indices", "indptr") if sp.issparse(X) else ()
+    names = ("data", "indices", "indptr") if is_sparse(X) else ()
     for part in [getattr(X, name) for name in names] or [np.atleast_1d(X)]:
         at_once = max(1, BLOCK // max(1, part[:1].nbytes))
         for start in range(0, len(part), at_once):

@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from deccs._version import __version__
 from deccs.checks import Parameters, check_parameters, check_value, rules_of
 from deccs.environment import versions
 from deccs.storage import container
-from deccs.storage.networks import put_in
 from deccs.storage.probe import probe
 from deccs.storage.schema import check_fields
 from deccs.storage.values import ModelFileError, NotKept, Reader, Writer, in_one_line
@@ -30,7 +28,7 @@ FORMAT, FORMAT_VERSION = "deccs model", 2
 ESTIMATORS: dict[str, type[Any]] = {}
 HOMES = ("deccs.estimator", "deccs.consensus", "deccs.deep")  # importing them fills the list
 # Parameters that belong to one session and one machine, and mean nothing in another.
-SESSION = ("callbacks", "checkpoint", "n_jobs")
+SESSION = ("callbacks", "checkpoint", "like", "n_jobs")
 RANGE = re.compile(r"range\((\d{1,6}), (\d{1,6})\)")
 # Parameters whose values a file may hold as their text alone: predictions do not need them.
 OBJECTS = ("clusterer", "encoder", "function", "member", "network", "random_state")
@@ -44,6 +42,8 @@ def save(
     Whatever happens meanwhile, the path holds the whole old model or the whole new one. ``preprocessing`` is
     plain JSON about how the data was made, for :func:`read_preprocessing`.
     """
+    from sklearn.utils.validation import check_is_fitted
+
     check_is_fitted(model)
     names = model._get_param_names()
     learned = model._learned()
@@ -82,6 +82,8 @@ def load(path: str | PathLike[str], *, kind: type | None = None, network: Any = 
     if hasattr(model, "autoencoder_"):
         if network is not None:
             model.set_params(network=network)
+        from deccs.storage.networks import put_in
+
         put_in(copy.deepcopy(sides(network)), model.autoencoder_)
     with only_this_error(path, cls, document):
         model._check_learned()
@@ -90,10 +92,17 @@ def load(path: str | PathLike[str], *, kind: type | None = None, network: Any = 
 
 
 @contextmanager
-def only_this_error(path: Any, cls: type[Any], document: dict[str, Any]) -> Iterator[None]:
+def only_this_error(
+    path: Any,
+    cls: type[Any],
+    document: dict[str, Any],
+    passes: type[Exception] | tuple[type[Exception], ...] = (),
+) -> Iterator[None]:
     """Whatever is wrong with a file, it ends in a ModelFileError that says who has written it."""
     try:
         yield
+    except passes:
+        raise
     except Exception as error:  # a stranger's file can be wrong in any way
         raise ModelFileError(
             f"{path} is no {cls.__name__} that this deccs {__version__} can load: "
@@ -230,9 +239,10 @@ class ModelFiles:
     # What a fit learns -> what it must be, see deccs.storage.schema. Files hold nothing else.
     LEARNED: ClassVar[Mapping[str, Any]] = {}
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, in_files: bool = True, **options: Any) -> None:
         super().__init_subclass__(**options)
-        ESTIMATORS.setdefault(cls.__name__, cls)
+        if in_files:
+            ESTIMATORS.setdefault(cls.__name__, cls)
 
     def _learned(self) -> dict[str, Any]:
         """What a fit has learned, in a form that files can hold."""

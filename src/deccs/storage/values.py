@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
-from scipy.sparse import csr_array
+
+from deccs.loaded import is_tensor
 
 LONGEST_MESSAGE = 3_000
 
@@ -83,6 +84,20 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {}  # by name in the file; no name of a file is ever imported
+# Kinds of other libraries, which are loaded when a value or a file has one of these.
+HOMES = {
+    **dict.fromkeys(("KMeans", "MiniBatchKMeans", "GaussianMixture"), "deccs.storage.clusterers"),
+    "csr_array": "deccs.storage.sparse",
+    "Sequential": "deccs.storage.networks",
+}
+
+
+def kind_named(name: str) -> Kind | None:
+    """The kind of this name, if files can hold it."""
+    if name not in KINDS and name in HOMES:
+        importlib.import_module(HOMES[name])
+    return KINDS.get(name)
+
 
 # Names in files of version 1 -> their names now.
 RENAMED = {"centres": "centers", "FuzzyCentres": "FuzzyCenters", "neighbours": "neighbors"}
@@ -168,7 +183,7 @@ class Writer:
                 "dtype": str(value.dtype),
                 "value": inner(value.item(), "value"),
             }
-        if isinstance(value, torch.Tensor) and value.dtype is not torch.bfloat16:
+        if is_tensor(value) and str(value.dtype) != "torch.bfloat16":
             return self._array("tensor", value.detach().cpu().numpy(), name)
         if isinstance(value, np.ndarray) and value.dtype.newbyteorder("=") in NUMBERS:
             return self._array("array", np.asarray(value), name)
@@ -182,7 +197,7 @@ class Writer:
             return {"kind": "strings", "items": [str(word) for word in value]}
         if isinstance(value, NotKept):
             return {"kind": "not kept", "text": value.text}
-        kind = KINDS.get(type(value).__name__)
+        kind = kind_named(type(value).__name__)
         is_plain = dataclasses.is_dataclass(value) or isinstance(value, range)
         if kind and kind.type is type(value) and (is_plain or not or_text):
             return {
@@ -193,7 +208,7 @@ class Writer:
             return {"kind": "not kept", "text": as_text(value)}
         raise ModelFileError(
             f"{name} is a {type(value).__name__}, which a file cannot hold: {as_text(value)}. "
-            f"Files hold plain values, arrays and {', '.join(sorted(KINDS))}."
+            f"Files hold plain values, arrays and {', '.join(sorted({*KINDS, *HOMES}))}."
         )
 
     def _array(self, kind: str, array: np.ndarray, name: str) -> Any:
@@ -243,21 +258,31 @@ class Reader:
         if kind == "array":
             return self._array(tree)
         if kind == "tensor":
-            return torch.from_numpy(self._array(tree))
+            return self._tensor(tree)
         if kind == "strings":
             return np.array([str(word) for word in tree["items"]], dtype=object)
         if kind == "not kept":
             return NotKept(str(tree["text"]))
         kind = RENAMED.get(kind, kind)
-        if kind not in KINDS:
+        known = self._kind(kind) if isinstance(kind, str) else None
+        if known is None:
             raise ModelFileError(f"it holds a {kind!r:.60}, which this deccs does not know")
         from_stranger = self.from_stranger
-        self.from_stranger = from_stranger and not KINDS[kind].keeps_text
+        self.from_stranger = from_stranger and not known.keeps_text
         fields = {
             RENAMED.get(name, name): self.value(part) for name, part in tree["fields"].items()
         }
         self.from_stranger = from_stranger
-        return KINDS[kind].make(fields)
+        return known.make(fields)
+
+    def _kind(self, name: str) -> Kind | None:
+        """What a value of this kind is made by."""
+        return kind_named(name)
+
+    def _tensor(self, tree: Any) -> Any:
+        import torch
+
+        return torch.from_numpy(self._array(tree))
 
     def _dict(self, items: Any) -> dict[Any, Any]:
         pairs = [(self.value(key), self.value(part)) for key, part in items]
@@ -296,21 +321,3 @@ def number_type(name: str) -> np.dtype[Any]:
         if str(dtype) == name:
             return dtype
     raise ModelFileError(f"{name!r:.60} is no type of numbers that files hold")
-
-
-def take_csr(matrix: csr_array) -> Fields:
-    return {
-        "data": matrix.data,
-        "indices": matrix.indices,
-        "indptr": matrix.indptr,
-        "shape": matrix.shape,
-    }
-
-
-def make_csr(fields: Fields) -> csr_array:
-    matrix = csr_array((fields["data"], fields["indices"], fields["indptr"]), shape=fields["shape"])
-    matrix.check_format(full_check=True)  # compiled code trusts the indices
-    return matrix
-
-
-register(csr_array, take_csr, make_csr)

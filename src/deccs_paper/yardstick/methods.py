@@ -22,9 +22,9 @@ from deccs.data.source import source_of
 from deccs.deep import AGAE, IDEC, SpectralNet
 from deccs.estimator import DECCS
 from deccs.events import Callback
+from deccs.inference.nearest import NearestInSample
 from deccs.labels import NOISE
 from deccs.members.asking import ask, fresh_copy
-from deccs.members.carry import NearestInSample
 from deccs.members.default import DEFAULT_MEMBERS, MEMBERS
 from deccs.members.manifold import manifold_embedding
 from deccs.members.spectral import of_length_one

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from deccs.data.tables.isolated import IsolatedError, isolated
 from deccs.data.tables.raw import RawTable, TableError, check_names, listed, position_names
@@ -99,6 +98,8 @@ def matrix(item: Any) -> np.ndarray:
     if kind not in ("csr_matrix", "csc_matrix"):
         raise ValueError(f"{item.name} is of the unknown kind {kind!r}")
     parts = tuple(item[name][()] for name in ("data", "indices", "indptr"))
+    import scipy.sparse as sp  # takes half a second to load
+
     sparse = (sp.csr_matrix if kind == "csr_matrix" else sp.csc_matrix)(parts, shape=shape)
     sparse.check_format(full_check=True)  # an index beyond the end would write into other memory
     return sparse.toarray()

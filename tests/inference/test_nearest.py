@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from deccs.members.carry import NearestInSample
+from deccs.inference.nearest import NearestInSample
 from deccs.storage.values import Reader, Writer
 
 COLUMNS = [2, 40]  # a tree, and products of matrices

@@ -1,0 +1,59 @@
+"""``deccs predict``: labels for new rows, a moment after they were asked for. Nothing a fit needs is loaded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from deccs.answer import Answer
+from deccs.app.labels_file import LabelsFormat, LabelsWriter
+from deccs.app.output import UNEXPECTED, Output, give_up, warnings_as_notes
+from deccs.app.request import PredictRequest
+from deccs.app.run_error import RunError
+from deccs.app.run_reading import load_predictor
+from deccs.data.tables import read_like
+from deccs.storage.atomic import replacing
+
+
+def predict(request: PredictRequest, output: Output) -> None:
+    out = request.out
+    if out is not None and out.exists() and not request.overwrite:
+        raise RunError(f"{out} exists. Give another file with --out, or add --overwrite.")
+    model, preprocessing = load_predictor(request.run)
+    labels_format = LabelsFormat.for_file(out, request)
+    table = read_like(
+        request.file,
+        preprocessing,
+        getattr(model, "coding_", None),
+        missing=request.missing,
+        encoding=request.encoding,
+        header=request.header,
+        query=request.query,
+    )
+    for note in table.notes:
+        output.note(note)
+    names = getattr(model, "cluster_names_", None)
+    with warnings_as_notes(output):
+        answers: Iterable[Answer] = model.answers(table.rows) if table.kept.any() else ()
+        if out is None:
+            print_labels(labels_format.opened(sys.stdout, table, names), answers, output)
+            return
+        with replacing(out) as file:
+            write_labels(labels_format.opened(file, table, names), answers)
+    output.note(f"Wrote {table.kept.sum():,} labels to {out}.")
+
+
+def print_labels(file: LabelsWriter, answers: Iterable[Answer], output: Output) -> None:
+    try:
+        write_labels(file, answers)
+        sys.stdout.flush()
+    except OSError as error:
+        give_up(sys.stdout)
+        message = f"Not all labels could be written to stdout: {error}. Give a file with --out."
+        raise output.failure(message, UNEXPECTED) from error
+
+
+def write_labels(file: LabelsWriter, answers: Iterable[Answer]) -> None:
+    for answer in answers:
+        file.write(answer)
+    file.finish()
