@@ -342,8 +342,22 @@ def confidence(
     page: PoolPage = None,
     again: PoolAgain = False,
     learn: Annotated[
-        bool, typer.Option("--learn", help="Learn the weights of confidence from the records.")
+        bool, typer.Option("--learn", help="Learn the weights of confidence from --terms.")
     ] = False,
+    terms: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            show_default=False,
+            help="Keep what confidence is weighed from, of 1,000 rows of each data set.",
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", show_default=False, help="Draw the reliability plot as a .png."
+        ),
+    ] = None,
 ) -> None:
     """Measure what the confidence of DECCS is worth, on labeled data sets and on noise.
 
@@ -362,6 +376,8 @@ def confidence(
             page=page,
             again=again,
             learn=learn,
+            terms=terms,
+            picture=picture,
         )
 
 
