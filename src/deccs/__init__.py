@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from deccs._version import __version__
 
 if TYPE_CHECKING:
-    from deccs import consensus, datasets, deep, export, plots, report, scanpy, scores
+    from deccs import calibration, consensus, datasets, deep, export, plots, report, scanpy, scores
     from deccs.answer import Answer
     from deccs.consensus import (
         AutoencoderConsensus,
@@ -65,7 +65,7 @@ HOMES = {
         "consensus",
     ),
 }
-MODULES = ("consensus", "datasets", "deep", "export", "plots", "report", "scanpy", "scores")
+MODULES = ("calibration", "consensus", "datasets", "deep", "export", "plots", "report", "scanpy", "scores")
 
 
 def __getattr__(name: str) -> object:
@@ -105,6 +105,7 @@ __all__ = [
     "Round",
     "TrainingError",
     "__version__",
+    "calibration",
     "consensus",
     "count_clusters",
     "datasets",

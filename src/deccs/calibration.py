@@ -61,3 +61,6 @@ def calibration_error(confidence: ArrayLike, is_right: ArrayLike, n_bins: int = 
     0.4
     """
     return bins_of(confidence, is_right, n_bins).error
+
+
+__all__ = ["Bins", "bins_of", "calibration_error"]

@@ -96,9 +96,12 @@ def measures(made: Sequence[Kept], values: Sequence[np.ndarray]) -> dict[str, fl
     """What confidence is worth, as means over data sets; ``pooled`` has all their rows in one."""
     pairs = list(zip(values, [each.correct for each in made], strict=True))
     ranked = [auroc(correct, value) for value, correct in pairs]
-    return {
+    found = {
         "calibration error": np.mean([calibration_error(*pair) for pair in pairs]),
-        "pooled": calibration_error(*(np.concatenate(part) for part in zip(*pairs, strict=True))),
+        "pooled": calibration_error(
+            np.concatenate([value for value, _ in pairs]),
+            np.concatenate([right for _, right in pairs]),
+        ),
         "gap to the accuracy": np.mean(
             [abs(value.mean() - right.mean()) for value, right in pairs]
         ),
@@ -110,6 +113,7 @@ def measures(made: Sequence[Kept], values: Sequence[np.ndarray]) -> dict[str, fl
             ]
         ),
     }
+    return {name: float(value) for name, value in found.items()}
 
 
 def learned_text(folder: Path) -> str:

@@ -79,7 +79,8 @@ class ConfidenceRun(PoolRun):
         if len(np.unique(truth[known])) < 2:
             return record
         labels, classes = answer.labels[known], truth[known]
-        correct = are_correct(labels, classes)
+        correct, confidence = are_correct(labels, classes), answer.confidence
+        assert confidence is not None
         for name in ("confidence", "support"):
             values = getattr(answer, name)[known]
             record[f"{name}_auroc"] = auroc(correct, values)
@@ -90,7 +91,7 @@ class ConfidenceRun(PoolRun):
             "accuracy": mean(correct),
             "accuracy_by_majority": mean(are_of_majority(labels, classes)),
             "ari": round(adjusted_rand(labels, classes), 4),
-            "bins": bins_as_json(bins_of(answer.confidence[known], correct)),
+            "bins": bins_as_json(bins_of(confidence[known], correct)),
         }
 
     def keep(self, result: Judged, known: np.ndarray, correct: np.ndarray) -> None:
@@ -98,12 +99,15 @@ class ConfidenceRun(PoolRun):
         assert self.terms is not None
         kept = np.flatnonzero(known)[:MOST_KEPT]  # rows are in random order
         self.terms.mkdir(parents=True, exist_ok=True)
+        terms: dict[str, Any] = {
+            name: values[kept].astype(np.float32) for name, values in result.terms.items()
+        }
         np.savez_compressed(
             self.terms / f"{self.dataset}-{self.method}-{self.seed}.npz",
             dataset=np.array(self.dataset),
             correct=correct[: len(kept)].astype(np.int8),
             warned=np.array(result.warned),
-            **{name: values[kept].astype(np.float32) for name, values in result.terms.items()},
+            **terms,
         )
 
 
