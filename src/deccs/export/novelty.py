@@ -1,4 +1,4 @@
-"""How unusual rows are, as a graph: see :mod:`deccs.novelty`. All in double precision, but what is rounded there, too."""
+"""How unusual rows are, as a graph: see :mod:`deccs.novelty`. In double precision, and rounded where it is there."""
 
 from __future__ import annotations
 
