@@ -65,7 +65,17 @@ HOMES = {
         "consensus",
     ),
 }
-MODULES = ("calibration", "consensus", "datasets", "deep", "export", "plots", "report", "scanpy", "scores")
+MODULES = (
+    "calibration",
+    "consensus",
+    "datasets",
+    "deep",
+    "export",
+    "plots",
+    "report",
+    "scanpy",
+    "scores",
+)
 
 
 def __getattr__(name: str) -> object:

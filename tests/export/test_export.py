@@ -280,3 +280,24 @@ def test_numbers_of_an_earlier_model_are_in_the_file(fitted_models):
     assert set(found["labels"]) <= {0, 2, 4}
     assert_array_equal(found["labels"], answer.labels)
     assert_allclose(found["probabilities"], answer.probabilities, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["DECCS", "DECCS of a table", "DEC", "ConCURL"])
+def test_novelty_is_in_the_file(fitted_models, name):
+    """Of rows of the fit, and of rows unlike them."""
+    model, X = fitted_models(name)
+    inputs = onnx_inputs(model, X)
+    found = run(exported(model), inputs)["novelty"]
+    assert_allclose(found, model.novelty(X), atol=1e-6)
+    if "X" in inputs:
+        strange = 9 * X[:5] + 7
+        assert_allclose(
+            run(exported(model), {"X": strange})["novelty"], model.novelty(strange), atol=1e-6
+        )
+        assert run(exported(model), {"X": np.full((1, X.shape[1]), np.inf)})["novelty"] == 1
+
+
+def test_novelty_is_that_of_the_fit_after_edits(fitted_models):
+    model, X = fitted_models("DEC")
+    found = run(exported(model.drop(1)), {"X": X})
+    assert_allclose(found["novelty"], model.novelty(X), atol=1e-6)

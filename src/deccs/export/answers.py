@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
 
@@ -32,6 +32,7 @@ from deccs.export.edits import after_steps, number_in, settled
 from deccs.export.graph import WHOLE, ExportError, Graph, Tensor
 from deccs.export.nearest import place_of_nearest, squares
 from deccs.export.networks import network
+from deccs.export.novelty import novelty_of
 from deccs.export.rows import GraphRows
 from deccs.export.trust import component_rows, confidence
 from deccs.inference.nearest import NearestInSample
@@ -49,11 +50,17 @@ class Said:
     probabilities: Tensor | None = None  # (n, n_clusters)
     confidence: Tensor | None = None  # (n,)
     members: Tensor | None = None  # (n, n_members)
+    novelty: Tensor | None = None  # (n,)
+    learned: Tensor | None = None  # (n,) the labels before all edits, where these are others
 
 
 def answer_of(model: Clusterer, graph: Graph, rows: GraphRows) -> Said:
     """The answer of a fitted model for rows, with its edits."""
     said: Said = said_by(model, graph, rows)
+    novelty = getattr(model, "novelty_", None)
+    if novelty is not None:
+        learned = said.labels if said.learned is None else said.learned
+        said = replace(said, novelty=novelty_of(novelty, rows.scaled, said.Z, learned))
     if not model._steps or isinstance(
         model, ConsensusModel
     ):  # whose confidence is that of edited clusters
@@ -63,12 +70,11 @@ def answer_of(model: Clusterer, graph: Graph, rows: GraphRows) -> Said:
     if edited.probabilities is not None and sure is not None:
         place = edited.labels.op("Max", 0).unsqueeze(1)
         sure = edited.probabilities.op("GatherElements", place, axis=1).squeeze(1)
-    return Said(
-        said.Z,
-        edited.labels,
-        edited.probabilities,
-        None if sure is None else settled(sure, edited),
-        said.members,  # renumbered already
+    return replace(  # members have the numbers of the edited clusters already
+        said,
+        labels=edited.labels,
+        probabilities=edited.probabilities,
+        confidence=None if sure is None else settled(sure, edited),
     )
 
 
@@ -141,6 +147,7 @@ def said_by_deccs(model: ConsensusModel, graph: Graph, rows: GraphRows) -> Said:
         edited.probabilities,
         settled(sure, edited) if model._steps else sure,
         renumbered(model, members, int(numbers.max())),
+        learned=labels,
     )
 
 

@@ -28,11 +28,12 @@ OUTPUTS = {
     "labels": "labels",
     "probabilities": "probabilities",
     "confidence": "confidence",
+    "novelty": "novelty",
     "embedding": "Z",
     "members": "members",
 }
-USUAL = ("labels", "probabilities", "confidence")
-FLAT = ("labels", "confidence")  # one number for each row
+USUAL = ("labels", "probabilities", "confidence", "novelty")
+FLAT = ("labels", "confidence", "novelty")  # one number for each row
 
 
 class NotChecked(UserWarning):
@@ -92,8 +93,8 @@ def is_finite(Z: Tensor) -> Tensor:
 
 
 def without(odd: Tensor, part: Tensor, name: str) -> Tensor:
-    """A part of an answer, with "no label" or 0 for odd rows."""
-    nothing = NOISE if name in ("labels", "members") else 0.0
+    """A part of an answer, with "no label" or 0 for odd rows, which are like no other."""
+    nothing = {"labels": NOISE, "members": NOISE, "novelty": 1.0}.get(name, 0.0)
     return (odd if name in FLAT else odd.unsqueeze(1)).where(nothing, part)
 
 
