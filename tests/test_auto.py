@@ -9,7 +9,6 @@ from sklearn.base import clone
 from sklearn.cluster import DBSCAN, KMeans
 from sklearn.exceptions import NotFittedError
 
-import deccs.base
 from deccs import (
     DECCS,
     AutoencoderConsensus,
@@ -30,6 +29,7 @@ from tests.helpers.quick_count import quick_counts
 pytestmark = pytest.mark.usefixtures("quick_classifiers")
 
 STAGE = "counting clusters"
+ORIGINAL = counting.count_clusters_of
 ESTIMATORS = {
     "DECCS": DECCS,
     "ConsensusClustering": ConsensusClustering,
@@ -75,12 +75,11 @@ def counts():
         rows = np.asarray(scaler(source.read(slice(0, source.shape[0]))))
         key = rows.tobytes(), bounds, root
         if key not in known:
-            known[key] = original(source, scaler, bounds, root, listeners)
+            known[key] = ORIGINAL(source, scaler, bounds, root, listeners)
         return known[key]
 
-    original = deccs.base.count_clusters_of
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deccs.base, "count_clusters_of", count)
+        patch.setattr(counting, "count_clusters_of", count)
         yield asked
 
 
@@ -212,7 +211,7 @@ def test_a_refit_forgets_the_count(name, counts, first):
 
 @pytest.fixture
 def really(monkeypatch):
-    monkeypatch.setattr(deccs.base, "count_clusters_of", counting.count_clusters_of)
+    monkeypatch.setattr(counting, "count_clusters_of", ORIGINAL)
 
 
 @pytest.mark.parametrize("name", ["DECCS", "DEC"])

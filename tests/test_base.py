@@ -21,15 +21,16 @@ from deccs import (
     Network,
     Pretraining,
     Rounds,
-    base,
 )
 from deccs.base import Clusterer, Embedder, Fit, SoftClusterer
 from deccs.checks import number
 from deccs.data.source import each_block
 from deccs.deep import IDEC
 from deccs.estimators import SoftEstimator
+from deccs.members import neighbors
 from deccs.members.neighbors import kept_share, neighbor_graph, normalized_cut
 from deccs.network.autoencoder import Autoencoder
+from deccs.network.device import pick_device
 from deccs.storage import NO_CHECKPOINT, FolderCheckpoint, load
 from deccs.storage.models import ESTIMATORS
 
@@ -209,8 +210,10 @@ def test_the_score_of_noise_and_of_too_few_clusters_by_hand():
 
 
 def test_the_score_of_many_rows_is_that_of_5000_of_them(monkeypatch):
-    asked, real = [], base.neighbor_graph
-    monkeypatch.setattr(base, "neighbor_graph", lambda rows: asked.append(len(rows)) or real(rows))
+    asked, real = [], neighbors.neighbor_graph
+    monkeypatch.setattr(
+        neighbors, "neighbor_graph", lambda rows: asked.append(len(rows)) or real(rows)
+    )
     many = np.random.default_rng(0).normal(size=(5_200, 1))
     model = halves().fit(many)
     assert model.score(many) == model.score(many) > 0.95
@@ -321,7 +324,7 @@ def test_facts_are_what_a_result_depends_on():
     without = {"n_jobs", "member_timeout", "verbose", "callbacks", "checkpoint", "random_state"}
     assert not without & set(facts)
     assert facts == DECCS(3)._facts() == DECCS(3, rounds=Rounds(), network=Network())._facts()
-    assert facts["rounds__n_rounds"] == "10" and facts["device"] == repr(base.pick_device("auto"))
+    assert facts["rounds__n_rounds"] == "10" and facts["device"] == repr(pick_device("auto"))
     changed = {
         "n_clusters": 4,
         "scale": None,

@@ -58,7 +58,7 @@ def of_one_cluster():
     params=[paper, with_views, counted, with_dropout_and_settings, of_a_table, of_one_cluster],
     ids=lambda make: make.__name__,
 )
-def both(request, tmp_path_factory, quick_classifiers):
+def both(request, tmp_path_factory, quick_classifiers, quick_manifold):
     """An estimator, its predictor and rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -112,7 +112,7 @@ def test_all_that_deccs_takes_and_learns_is_known_to_a_predictor():
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, quick_classifiers):
+def folder(tmp_path_factory, quick_classifiers, quick_manifold):
     """A model of the paper's method with what the command line needs, and three rows as CSV."""
     path = tmp_path_factory.mktemp("run")
     names = ["a", "b", "c", "d"]

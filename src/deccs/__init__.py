@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from deccs._version import __version__
 
 if TYPE_CHECKING:
-    from deccs import consensus, datasets, deep, plots, report, scores
+    from deccs import calibration, consensus, datasets, deep, export, plots, report, scanpy, scores
     from deccs.answer import Answer
     from deccs.consensus import (
         AutoencoderConsensus,
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         RandomProjectionEM,
         RandomProjectionFCM,
     )
+    from deccs.constraints.violations import ConstraintWarning
     from deccs.counting.count import count_clusters
     from deccs.counting.one_group import OneGroupWarning
     from deccs.data.kinds import kinds_of
@@ -44,6 +45,7 @@ HOMES = {
     "load": "predictor",
     "Pretraining": "settings",
     "Round": "rounds.records",
+    "ConstraintWarning": "constraints.violations",
     "OneGroupWarning": "counting.one_group",
     "count_clusters": "counting.count",
     "GroupError": "group.watch",
@@ -63,7 +65,17 @@ HOMES = {
         "consensus",
     ),
 }
-MODULES = ("consensus", "datasets", "deep", "plots", "report", "scores")
+MODULES = (
+    "calibration",
+    "consensus",
+    "datasets",
+    "deep",
+    "export",
+    "plots",
+    "report",
+    "scanpy",
+    "scores",
+)
 
 
 def __getattr__(name: str) -> object:
@@ -93,6 +105,7 @@ __all__ = [
     "AutoencoderConsensus",
     "ConsensusClustering",
     "ConsensusMatrix",
+    "ConstraintWarning",
     "GroupError",
     "OneGroupWarning",
     "Predictor",
@@ -102,6 +115,7 @@ __all__ = [
     "Round",
     "TrainingError",
     "__version__",
+    "calibration",
     "consensus",
     "count_clusters",
     "datasets",
@@ -109,9 +123,11 @@ __all__ = [
     "default_members",
     "distributed",
     "drift",
+    "export",
     "kinds_of",
     "load",
     "plots",
     "report",
+    "scanpy",
     "scores",
 ]

@@ -7,6 +7,7 @@ A model that only predicts is made of the same classes. So what a fit needs is i
 from __future__ import annotations
 
 import copy
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -204,6 +205,7 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
         group = current_group()
         check_parameters(self)  # first: it says what kinds are, by which X is read
         source = self._source_to_fit(X, group)
+        self._check_rows(source.shape[0])
         for name in (
             "count_",
             "n_clusters_",
@@ -362,6 +364,35 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
         described = describe(self._described(source), labels, n_clusters)
         names = getattr(self, "cluster_names_", ())
         return replace(described, names=names) if len(names) == n_clusters else described
+
+    def export(
+        self,
+        path: str | PathLike[str],
+        *,
+        precision: str = "double",
+        outputs: Sequence[str] | None = None,
+        check: Any = True,
+    ) -> None:
+        """Write the model to one ONNX file, which answers without Python: from raw columns to labels.
+
+        The file is run by onnxruntime, where it is installed, and compared with the model: an ExportError tells of
+        any difference, and nothing is written.
+
+        Parameters
+        ----------
+        path : where to; an existing file is replaced
+        precision : "double" or "single"
+            "double": all labels are those of ``predict``. "single": half the size, and rows that are on a border
+            may get the label of the other side.
+        outputs : list of names, default=None
+            What the file says: "labels", "probabilities", "confidence", "novelty", "embedding", "members"; None for
+            those of the first four that the method has.
+        check : bool or rows, default=True
+            Rows to compare on, beside those near the rows that the model keeps, and extreme ones. False: do not.
+        """
+        # By name, as in storage: what methods share must not import what knows all of them.
+        onnx_file = importlib.import_module("deccs.export.onnx_file")
+        onnx_file.export(self, path, precision=precision, outputs=outputs, check=check)
 
     def _numbered_names(self) -> tuple[str, ...]:
         n_clusters = getattr(
@@ -581,6 +612,9 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
         labels = np.concatenate([answer.labels for answer in self._answers(rows)])  # (n_drawn,)
         graph = neighbor_graph(self.scaler_(rows.read(slice(0, len(drawn)))))
         return kept_share(graph, labels, self.n_wanted or 1)
+
+    def _check_rows(self, n_rows: int) -> None:
+        """Raise a ValueError where what was given beside X does not fit all of its rows."""
 
     def _check(self, n_points: int) -> None:
         """Raise a ValueError where parameters do not fit the data or each other."""

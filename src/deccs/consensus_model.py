@@ -26,6 +26,7 @@ from deccs.checks import (
     settings,
     whole,
 )
+from deccs.constraints.violations import Violations
 from deccs.counting.trust import Trust
 from deccs.data.source import RowSource, in_order, rows_at_once
 from deccs.edits.steps import apply, descends
@@ -82,6 +83,8 @@ class ConsensusModel(LearnedConsensus, SoftClusterer, AutoencoderEmbedder):
         "trust_": Maybe(Trust | None),
         "pretraining_search_": Any,
         "matching_": Maybe(Matching),
+        "violations_": Maybe(Violations | None),
+        "partial_classes_": Maybe(tuple[str, ...]),
         "_n_refit": Maybe(Annotated[int, whole(at_least=1)]),
         "_cluster_names": list[Annotated[np.ndarray, wholes("n_places")]],
         "_cluster_map": wholes("n_members", "n_places", below="n_clusters"),
@@ -272,6 +275,7 @@ class ConsensusModel(LearnedConsensus, SoftClusterer, AutoencoderEmbedder):
             confidence=agreed,
             support=agreed,
             members=self._renumbered(members) if self._steps else members,
+            unedited=learned if self._steps else None,
         )
 
     def _as_edited(self, answer: Answer) -> Answer:

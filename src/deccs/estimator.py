@@ -6,7 +6,7 @@ import copy
 import re
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,9 +17,12 @@ from sklearn.cluster import KMeans
 
 from deccs import plots
 from deccs.base import Fit
-from deccs.checks import MANY_CLUSTERS
+from deccs.checks import MANY_CLUSTERS, is_whole
 from deccs.consensus import lwgp
 from deccs.consensus_model import ConsensusModel
+from deccs.constraints.evidence import outcomes
+from deccs.constraints.given import Constraints, constraints_of
+from deccs.constraints.violations import ConstraintWarning, Violations, violations_of
 from deccs.counting.judging import judge
 from deccs.counting.one_group import OneGroupWarning
 from deccs.counting.trust import Trust
@@ -30,26 +33,30 @@ from deccs.data.source import RowSource
 from deccs.estimators import SoftEstimator, Transformer
 from deccs.events import Progress
 from deccs.group.group import Group
+from deccs.group.joining import current_group
 from deccs.inference.seen import Seen
 from deccs.labels import NOISE, align_labels, canonical, majority_map
 from deccs.members.asking import Jobs
 from deccs.members.candidate import Candidate
 from deccs.members.checks import Ensemble, asked_clusters, ensemble_for, most_asked
 from deccs.members.choice import NEVER, Judge, best_of
+from deccs.members.default import EARLIER, PARTIAL
 from deccs.members.running import cluster_views
 from deccs.members.views import MANIFOLD, MOST_VIEWED, RAW, fit_components, views_of
 from deccs.network.autoencoder import Autoencoder
 from deccs.notebook import summary_html
-from deccs.refit.earlier import EARLIER, Earlier, earlier_model, look_back, source_like
+from deccs.refit.earlier import Earlier, earlier_model, look_back, source_like
 from deccs.refit.matching import matching_of
 from deccs.rounds.classifiers import (
     Classifiers,
     classify,
     logits,
     only_member,
+    renumbered,
     split_sample,
 )
 from deccs.rounds.look import Look
+from deccs.rounds.pairs import Pairs
 from deccs.rounds.records import Consensus, Round
 from deccs.rounds.restarts import best_of_starts
 from deccs.rules import default_budget, default_pretraining_steps, uses_views
@@ -149,6 +156,8 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
     cluster_stability_ : list of ClusterStability, whether each cluster is found again when rows are
         left out; computed when it is first asked for
     n_iter_ : rounds run, round 0 included
+    violations_ : Violations, what ``labels_`` violate of the constraints given to ``fit``; None without
+    partial_classes_ : the names of the classes of ``partial``, in order: cluster j is the j-th of them
     matching_ : Matching, what has become of the clusters of the model it was fitted ``like``
 
     Examples
@@ -161,16 +170,78 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
     ((120,), (120, 2), True)
     """
 
-    def fit(self, X: Any, y: object = None) -> Self:
-        """Learn the clustering of X. ``y`` is ignored."""
+    def fit(
+        self,
+        X: Any,
+        y: object = None,
+        *,
+        must_link: Any = None,
+        cannot_link: Any = None,
+        partial: Any = None,
+    ) -> Self:
+        """Learn the clustering of X. ``y`` is ignored.
+
+        Parameters
+        ----------
+        X : the rows to cluster
+        must_link, cannot_link : (n_pairs, 2) numbers of rows that belong into one cluster, or not
+        partial : (n_rows,) labels of any kind; -1, NaN or None where a row's class is not known.
+            Cluster j of the result is the j-th of the classes.
+
+        What the result violates is in ``violations_``, and a ``ConstraintWarning`` tells it.
+        """
         for name in ("_n_refit", "matching_", "_earlier", "_earlier_model"):  # of an earlier fit
             self.__dict__.pop(name, None)
+        self._given = {"must_link": must_link, "cannot_link": cannot_link, "partial": partial}
         try:
             super().fit(X, y)
+            self._tell_violations()
         finally:
-            for name in ("_earlier", "_earlier_model"):
+            for name in (
+                "_given",
+                "_constraints",
+                "_learned_constraints",
+                "_earlier",
+                "_earlier_model",
+            ):
                 self.__dict__.pop(name, None)
         return self
+
+    def _check_rows(self, n_rows: int) -> None:
+        for name in ("violations_", "partial_classes_", "_constraints"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        constraints = constraints_of(n_rows, **self.__dict__.pop("_given"))
+        if constraints.classes and self.like is not None:
+            raise ValueError(
+                "partial and like cannot be given together: both say which number a cluster has. Leave one out."
+            )
+        bounds = self._bounds()
+        most: Any = self.n_clusters if bounds is None else bounds[1]
+        check_classes(constraints, most, f"n_clusters={self.n_clusters!r}")
+        if constraints.any:
+            self._constraints = constraints
+
+    def _bounds(self) -> tuple[int, int | None] | None:
+        bounds = super()._bounds()
+        given: Constraints | None = getattr(self, "_constraints", None)
+        if bounds is None or given is None:
+            return bounds
+        return max(bounds[0], len(given.classes)), bounds[1]
+
+    def _tell_violations(self) -> None:
+        given: Constraints | None = getattr(self, "_constraints", None)
+        self.violations_: Violations | None = None
+        if given is None:
+            return
+        self.partial_classes_ = given.classes
+        self.violations_ = violations_of(given, self.labels_)
+        if self.violations_.any and current_group().is_first:
+            warnings.warn(
+                f"The result violates constraints: {self.violations_.sentence}. Labels are what the model "
+                "predicts; see violations_ for all of them.",
+                ConstraintWarning,
+                stacklevel=3,
+            )
 
     def __sklearn_clone__(self) -> Self:
         """A copy without what was learned; the earlier model stays as it is, with what it has learned."""
@@ -192,6 +263,11 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
         facts = super()._facts()
         if self.like is not None:
             facts["like"] = as_fact([self._earlier_model.labels_, self._earlier_model.autoencoder_])
+        given: Constraints | None = getattr(self, "_constraints", None)
+        if given is not None:
+            facts["constraints"] = given.digest
+        else:  # without pairs it has no effect, and older checkpoints lack it
+            del facts["rounds__lambda_pairs"]
         return facts
 
     def _count_clusters(self, fit: Fit) -> None:
@@ -235,6 +311,11 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
     def _learn(self, fit: Fit) -> None:
         rows = self._rows_to_train_on(fit)
         ensemble = self._ensemble(len(rows))
+        constraints = self._constraints_of(fit)
+        self._learned_constraints = constraints
+        if constraints is not None and self.n_wanted is None:
+            n_clusters = most_asked(ensemble)
+            check_classes(constraints, n_clusters, f"the {n_clusters} clusters of most members")
         network, pretraining, rounds = self._budgeted(rows)
         earlier: Earlier | None = getattr(self, "_earlier", None)
         if earlier is not None:
@@ -244,6 +325,8 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
         )
         look = self._look(fit, rows, ensemble) if ensemble.on_views else None
         members = [*ensemble.on_embedding, *([look.member(rows)] if look else ())]
+        if constraints is not None and len(np.unique(constraints.labels)) > 2:  # two classes and -1
+            members.append((PARTIAL, constraints.labels))
         if (
             earlier is not None
         ):  # the first member: of rounds without a look the labels are the first one's
@@ -257,6 +340,7 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
             rounds,
             fit.root,
             look=look,
+            pairs=Pairs.of(constraints),
             jobs=Jobs(self.n_jobs, self.member_timeout, fit.group),
             listeners=fit.listeners,
             checkpoint=fit.checkpoint,
@@ -295,13 +379,27 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
             used = np.unique(self._renumber.numbers).tolist()
             self.matching_ = matching_of(labels, earlier.labels, earlier.live, used, self._names())
 
+    def _constraints_of(self, fit: Fit) -> Constraints | None:
+        """The constraints of the rows that are learned from; None if there are none."""
+        given: Constraints | None = getattr(self, "_constraints", None)
+        if given is None or not fit.is_of_sample:
+            return given
+        learned = given.within(self.learning_rows_)
+        return learned if learned.any else None
+
     def _judge(self, fit: Fit) -> None:
         """What the raw data says of the labels; confidence is computed from it."""
         fit.listeners.tell("on_progress", Progress("confidence", 0, 1))
         count = getattr(self, "count_", None)
         signs = None if count is None else count.signs
         trust, self._stability = judge(
-            fit.source, self.scaler_, self._labels_of, fit.root, self.n_clusters_, signs
+            fit.source,
+            self.scaler_,
+            self._labels_of,
+            fit.root,
+            self.n_clusters_,
+            signs,
+            of_views=self.seen_ is not None,
         )
         self.trust_: Trust | None = trust
         fit.listeners.tell("on_progress", Progress("confidence", 1, 1))
@@ -331,6 +429,10 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
         n_steps = len(ensemble.on_views) + 1
         fit.listeners.tell("on_progress", Progress("views", 0, n_steps))
         sample = draw_rows(len(rows), MOST_VIEWED, generator_for(fit.root, "views")).numpy()
+        constraints: Constraints | None = self._learned_constraints
+        if constraints is not None:
+            sample = with_rows(sample, constraints.linked[0])
+            constraints = constraints.within(sample)
         scaled = rows.scaled(sample)
         components = fit_components(scaled, seed_for(fit.root, "components"))
         n_clusters = self.n_wanted or most_asked(ensemble)
@@ -343,9 +445,11 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
         fit.listeners.tell("on_progress", Progress("views", n_steps, n_steps))
         consensus = lwgp(panel, n_clusters, random_state=seed_for(fit.root, "consensus"))
         earlier: Earlier | None = getattr(self, "_earlier", None)
-        before = None if earlier is None else canonical(earlier.partition)[sample]
-        judge = Judge(views.near, views.wide, views.tree, panel, n_clusters, before)
-        return Look(views, components, partitions, consensus, judge)
+        before = None if earlier is None else earlier.partition_of(sample, views.raw)
+        graphs = views.near, views.wide, views.tree
+        judge = Judge(*graphs, panel, n_clusters, before, constraints)
+        seed = seed_for(fit.root, "constraints")
+        return Look(views, components, partitions, consensus, judge, seed)
 
     def _remember(self, consensus: Consensus) -> None:
         """What the rounds have learned."""
@@ -367,11 +471,11 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
         asked = {
             asked_clusters(members[name], k)
             for name, k in zip(best.member_names, n_found, strict=True)
-            if name != EARLIER
+            if name not in (EARLIER, PARTIAL)
         }
         if self.n_clusters_ in n_found and asked == {self.n_clusters_}:
             # The first member that has found them all: a stray cluster may be too small to count.
-            member = n_found.index(self.n_clusters_)
+            member = self._best_member(best, n_found)
             self.label_source_ = best.member_names[member]
             self.label_classifier_ = only_member(self.classifiers_, member)
         else:
@@ -381,23 +485,51 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
             self.label_classifier_ = self._kmeans_classifier(torch.from_numpy(best.Z), root)
         Z = best.Z.astype(np.float64)
         labels = logits(self.label_classifier_, Z)[:, 0].argmax(1)  # (n_sample,)
+        labels = self._numbered(labels, best.sample)
         self._match_clusters(labels, logits(self.classifiers_, Z).argmax(2).T)
 
     def _choose(self, look: Look) -> None:
         """The result: of all rounds, of the views and of their consensus, what has most evidence."""
-        self.candidates_ = look.candidates(self.rounds_)
-        chosen, best = best_of(self.candidates_), self.rounds_[self.best_round_]
+        best = self.rounds_[self.best_round_]
+        self.candidates_ = [*look.settled(best.candidate), *look.candidates(self.rounds_)]
+        chosen = best_of(self.candidates_)
         by_round = chosen in self.candidates_[-len(self.rounds_) :]
         if by_round:
             chosen = best.candidate
             self.label_classifier_ = only_member(self.classifiers_, best.best_member)
-        self.label_source_ = chosen.name
-        self.seen_ = look.seen(None if by_round else chosen.labels)
-        self.member_names_ = (*best.member_names, *self.seen_.names)
-        self.n_clusters_ = look.judge.n_clusters
-        said = np.concatenate([best.judged, self.seen_.partitions])  # (n_members, n_viewed)
         # A classifier by itself has no gaps in its numbers.
-        self._match_clusters(np.unique(chosen.labels, return_inverse=True)[1], said)
+        labels = np.unique(chosen.labels, return_inverse=True)[1] if by_round else chosen.labels
+        self.n_clusters_ = look.judge.n_clusters
+        labels = self._numbered(labels, look.views.sample)
+        self.label_source_ = chosen.name
+        self.seen_ = look.seen(None if by_round else labels)
+        self.member_names_ = (*best.member_names, *self.seen_.names)
+        said = np.concatenate([best.judged, self.seen_.partitions])  # (n_members, n_viewed)
+        self._match_clusters(np.unique(labels, return_inverse=True)[1], said)
+
+    def _best_member(self, best: Round, n_found: Sequence[int]) -> int:
+        """Of the members with the number of clusters that is wanted, the one constraints speak for, or the first."""
+        able = [member for member, k in enumerate(n_found) if k == self.n_clusters_]
+        if self._learned_constraints is None:
+            return able[0]
+        local = self._learned_constraints.within(best.sample)
+        said = logits(self.classifiers_, best.Z.astype(np.float64)).argmax(
+            2
+        )  # (n_sample, n_members)
+        return max(able, key=lambda member: outcomes(local, said[:, member]).evidence)
+
+    def _numbered(self, labels: np.ndarray, sample: np.ndarray) -> np.ndarray:
+        """The result's labels of a sample with the numbers of the classes, and its classifier likewise."""
+        constraints = self._learned_constraints
+        if constraints is None or not 0 < len(constraints.classes) <= self.n_clusters_:
+            return labels
+        clusters = np.arange(self.n_clusters_)
+        known = np.append(constraints.labels[sample], np.full(self.n_clusters_, NOISE))
+        both = align_labels(np.append(labels, clusters), known)
+        if self.label_classifier_ is not None:
+            number_of = both[len(labels) :]
+            self.label_classifier_ = renumbered(self.label_classifier_, number_of)
+        return both[: len(labels)]
 
     def _match_clusters(self, labels: np.ndarray, partitions: np.ndarray) -> None:
         """Which of the result's clusters each cluster of a member corresponds to.
@@ -439,3 +571,24 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
             }
         known = {self.RENAMED.get(name, name): value for name, value in names.items()}
         return {**defaults, **known, **{f"pretraining__{name}": trained[name] for name in trained}}
+
+
+def check_classes(constraints: Constraints, most: Any, what: str) -> None:
+    """Raise a ValueError for more classes of partial labels than clusters."""
+    classes = constraints.classes
+    if is_whole(most) and len(classes) > most:
+        raise ValueError(
+            f"partial names {len(classes)} classes ({', '.join(classes[:10])}), more than {what}. Ask for at least "
+            f"{len(classes)} clusters, or give rows of fewer classes a label."
+        )
+
+
+def with_rows(sample: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """A sample in order with these rows among it, in the place of others; at most half of it changes.
+
+    >>> with_rows(np.array([1, 3, 5, 7]), np.array([2, 3]))
+    array([1, 2, 3, 5])
+    """
+    wanted = rows[: len(sample) // 2]
+    others = sample[~np.isin(sample, wanted)]
+    return np.union1d(wanted, others[: len(sample) - len(wanted)])

@@ -146,6 +146,8 @@ class Rounds(Settings):
         Weight of the reconstruction. "auto" is 1, as in the paper, and 10 up to 2,000 points.
     lambda_ce : float, default=1
         Weight of the classification; 0 only for the ablation.
+    lambda_pairs : float, default=1
+        Weight of pairs given to ``fit`` as ``must_link`` and ``cannot_link``; without any it has no effect.
     weight_power : float, default=10
         Members count by their agreement with the others to this power. 1 is the authors' program,
         where a member at 0.66 counts nearly as much as one at 0.75, and a majority of poor members
@@ -182,6 +184,7 @@ class Rounds(Settings):
     lambda_cons: Annotated[float | str, AUTO | number(at_least=0)] = "auto"
     lambda_rec: Annotated[float | str, AUTO | number(at_least=0)] = "auto"
     lambda_ce: Annotated[float, number(at_least=0)] = 1.0
+    lambda_pairs: Annotated[float, number(at_least=0)] = 1.0
     weight_power: Annotated[float, number(at_least=0)] = 10.0
     center: Annotated[str, one_of("mean", "median")] = "mean"
     moving_centers: Annotated[bool, FLAG] = True

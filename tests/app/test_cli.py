@@ -704,7 +704,7 @@ def test_a_report_that_fails_does_not_hide_the_results(place, tmp_path, monkeypa
     def fail(*_, **__):
         raise RuntimeError("no font")
 
-    monkeypatch.setattr(run_folder, "write_report", fail)
+    monkeypatch.setattr("deccs.report.write_report", fail)
     command = ["fit", place / "train.csv", "--config", place / "fit.toml", "--out", out]
     code, _, err = deccs(*command)
     told = " ".join(err.split())
@@ -805,3 +805,18 @@ def test_names_that_are_not_utf_8_are_in_all_results(tmp_path, place):
     assert "\\udcff.png" in (tmp_path / "run" / "labels.csv").read_text(encoding="utf-8")
     assert (tmp_path / "run" / "report.html").exists()
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["data"]["rows"] == 12
+
+
+def test_export_writes_a_file_that_labels_rows(run, tmp_path, blobs, monkeypatch):
+    onnxruntime = pytest.importorskip("onnxruntime", reason="pip install 'deccs[onnx]'")
+    monkeypatch.chdir(tmp_path)
+    code, _, err = deccs("export", run, "--precision", "double")
+    assert code == 0 and "Wrote run.onnx:" in err
+    session = onnxruntime.InferenceSession("run.onnx")
+    model = DECCS.load(run / "model")
+    (labels,) = session.run(["labels"], {"X": blobs.X})
+    np.testing.assert_array_equal(labels, model.predict(blobs.X))
+    code, _, err = deccs("export", run)
+    assert code == 2 and "run.onnx exists. Give another file with --out" in err
+    code, _, err = deccs("export", run, "--overwrite", "--outputs", "labels,colors")
+    assert code == 2 and "outputs must be some of labels" in err

@@ -367,6 +367,7 @@ def test_report_compare_and_rename_know_parts(run, place, tmp_path):
     assert code == 0, err
     report = (out / "report.html").read_text()
     assert f"a sample of {N_LEARNED} of {N_ROWS} rows" in report
+    assert f'"editing":{{"n_rows":{N_ROWS},"rows":' in report  # edits name rows of the fit
     code, _, err = deccs("report", out, "--out", tmp_path / "again.html")
     assert code == 0, err
     assert (tmp_path / "again.html").read_text() == report

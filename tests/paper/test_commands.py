@@ -45,6 +45,7 @@ def test_the_plug_in_is_found_once_whether_it_is_declared_or_not(monkeypatch, de
         "confidence",
         "novelty",
         "mixed",
+        "months",
         "demo",
     ]
 

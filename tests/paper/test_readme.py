@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from deccs_paper import consensus_speed, rules_table, speed, table
+from deccs_paper import consensus_speed, constraints, rules_table, speed, table
 from deccs_paper.mixed import tables as mixed
 from deccs_paper.scale import page as scale
 from deccs_paper.yardstick import by_dataset, tables
@@ -49,6 +49,12 @@ RESULTS = ROOT / "results"
             mixed.PAGE,
             mixed.page_text,
             f"{mixed.PAGE.command} --out results/mixed.jsonl",
+        ),
+        (
+            "docs/constraints.md",
+            constraints.PAGE,
+            constraints.page_text,
+            f"{constraints.PAGE.command} --out results/constraints.jsonl",
         ),
         ("README.md", by_dataset.RIVALS, by_dataset.rivals_table, by_dataset.RIVALS.command),
         (

@@ -18,7 +18,7 @@ from deccs.data import source
 from deccs.data.source import source_of
 from deccs.labels import align_labels
 from deccs.report import clusters, points, write_report
-from deccs.report.page import part
+from deccs.report.page import SCRIPTS, part
 from tests.helpers.report_stand_in import StandIn, blobs_with_labels
 
 VOID = {"meta", "link", "input", "img", "br"}
@@ -247,6 +247,31 @@ def test_more_labels_than_a_byte_can_tell():
     assert unpack(points.packed_labels(labels[:3])).tolist() == [255, 0, 254]
 
 
+def test_the_page_knows_rows_and_cluster_numbers_of_the_fit(tmp_path, stand_in):
+    model, X = stand_in
+    page = report(tmp_path, model, X)
+    assert page.data["editing"] == {"n_rows": 300, "rows": None, "clusters": [0, 1, 2], "next": 3}
+    rows = np.arange(300) * 2 + 1
+    page = report(tmp_path, model, X, max_points=60, sample_of=(rows, 700))
+    editing = page.data["editing"]
+    assert editing["n_rows"] == 700
+    assert (unpack(editing["rows"]) == rows[unpack(page.data["rows"])]).all()
+
+
+def test_clusters_that_edits_have_retired_are_not_shown(tmp_path):
+    X = blobs_with_labels(60, 2, 3)
+    X[X[:, -1] == 1, -1] = 0  # 1 was merged into 0
+    model = StandIn(plain=True).fit(X)
+    model.n_clusters_, model.clusters_ = 4, (0, 2)  # and 3 was dropped
+    names = ["both", "cluster 1, merged into 0", "cluster 2", "cluster 3, dropped"]
+    page = report(tmp_path, model, X, names=names)
+    assert page.data["editing"]["clusters"] == [0, 2] and page.data["editing"]["next"] == 4
+    text = (tmp_path / "report.html").read_text().split('<script type="application/json"')[0]
+    assert "<dt>clusters</dt><dd>2</dd>" in text
+    assert text.count('<article class="card">') == 2 and text.count("0 · both") == 2  # sizes, cards
+    assert "merged into" not in text and "dropped" not in text
+
+
 # ---- numbers by hand
 
 
@@ -342,7 +367,7 @@ def test_nothing_is_fetched_and_only_the_page_s_own_script_may_run(tmp_path, sta
     assert all(link.startswith(("data:", "#")) for link in links)
     policy = next(meta["content"] for meta in page.of("meta") if "http-equiv" in meta)
     assert "default-src 'none'" in policy and "script-src 'sha256-" in policy
-    for name in ("page.html", "page.css", "page.js"):
+    for name in ("page.html", "page.css", *SCRIPTS):
         assert not re.search(
             r"https?://(?!www\.w3\.org/2000/svg)|@import|url\(|fetch\(|XMLHttp", part(name)
         )
@@ -462,7 +487,7 @@ def test_a_report_that_fails_leaves_the_old_one(tmp_path, stand_in, monkeypatch,
 def test_the_page_s_files_are_in_the_package():
     with (Path(__file__).parents[2] / "pyproject.toml").open("rb") as file:
         listed = tomllib.load(file)["tool"]["setuptools"]["package-data"]["deccs"]
-    assert {"report/page.html", "report/page.css", "report/page.js"} <= set(listed)
+    assert {f"report/{name}" for name in ("page.html", "page.css", *SCRIPTS)} <= set(listed)
 
 
 @pytest.mark.filterwarnings("error")

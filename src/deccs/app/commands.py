@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +19,7 @@ from rich.table import Table as Grid
 from deccs.app import run_folder
 from deccs.app.comparison import compare_runs, draw_flow
 from deccs.app.editing import edited_run
+from deccs.app.given import given_to
 from deccs.app.labels_file import LabelsFormat
 from deccs.app.methods import estimator_for, methods
 from deccs.app.output import (
@@ -38,6 +39,7 @@ from deccs.app.request import (
     CompareRequest,
     DatasetsRequest,
     EditRequest,
+    ExportRequest,
     FitRequest,
     InfoRequest,
     PlanRequest,
@@ -93,6 +95,8 @@ EXTRAS = (
     "matplotlib",
     "pymetis",
     "mtkahypar",
+    "onnx",
+    "onnxruntime",
 )
 
 
@@ -156,13 +160,14 @@ def help_fit(request: FitRequest, output: Output, group: Group) -> None:
     model.set_params(callbacks=[writer])
     if "checkpoint" in model.get_params(deep=False):
         model.set_params(checkpoint=FolderCheckpoint(out / run_folder.CHECKPOINT))
+    given = given_to(request, table)
     with warnings_as_notes(Output(quiet=True)), prints_to_stderr():
         try:
-            model.fit(table.rows)
+            model.fit(table.rows, **given)
         except CheckpointError:
             if not request.overwrite:
                 raise
-            model.fit(table.rows)
+            model.fit(table.rows, **given)
 
 
 def table_to_fit(request: FitRequest, group: Group) -> Table:
@@ -171,7 +176,7 @@ def table_to_fit(request: FitRequest, group: Group) -> Table:
     return read_table(
         request.file,
         columns=request.columns,
-        exclude=request.exclude,
+        exclude=(*request.exclude, *([request.partial] if request.partial else [])),
         kinds={name: str(kind) for name, kind in request.kind.items()},
         id_column=request.id,
         missing=request.missing,
@@ -239,7 +244,8 @@ def fit_into(
     checkpoint = FolderCheckpoint(out / run_folder.CHECKPOINT)
     try:
         with RunWriter(out, table, LabelsFormat.of(request)) as writer:
-            train(model, table, writer, checkpoint, output, overwrite=request.overwrite)
+            given = given_to(request, table)
+            train(model, table, given, writer, checkpoint, output, overwrite=request.overwrite)
             clock.lap("fit")
             seconds = clock.laps | writer.seconds
             summary = summarize(request, table, model, writer.answer(), seconds)
@@ -279,6 +285,7 @@ def report_failures(out: Path, output: Output) -> Iterator[None]:
 def train(
     model: Clusterer,
     table: Table,
+    given: Mapping[str, Any],
     writer: RunWriter,
     checkpoint: FolderCheckpoint,
     output: Output,
@@ -297,19 +304,19 @@ def train(
     with ExitStack() as stack:
         stack.enter_context(warnings_as_notes(output))
         stack.enter_context(prints_to_stderr())
-        callbacks: list[Any] = [writer, log]
+        callbacks: list[Any] = [writer, log, *output.listeners]
         if not output.quiet:
             callbacks.append(stack.enter_context(Display(output.stderr)))
         model.set_params(callbacks=callbacks)
         if can_resume:
             model.set_params(checkpoint=checkpoint)
         try:
-            model.fit(table.rows)
+            model.fit(table.rows, **given)
         except CheckpointError as error:
             if not overwrite:
                 raise RunError(f"{error} Or add --overwrite to remove it.") from error
             checkpoint.discard()
-            model.fit(table.rows)
+            model.fit(table.rows, **given)
         except (InUseError, GoneError):  # the states are those of somebody else, or will be used
             raise
         except ValueError:
@@ -423,6 +430,16 @@ def report(request: ReportRequest, output: Output) -> None:
     data = request.data or str(read_summary(request.run)["data"]["file"])
     write_run_report(model, table, path, title_of(data))
     output.note(f"Wrote the report to {path}.")
+
+
+def export(request: ExportRequest, output: Output) -> None:
+    out = request.out or Path(f"{request.run.resolve().name}.onnx")
+    if out.exists() and not request.overwrite:
+        raise RunError(f"{out} exists. Give another file with --out, or add --overwrite.")
+    model, _ = load_model(request.run)
+    with warnings_as_notes(output):
+        model.export(out, precision=request.precision, outputs=request.outputs)
+    output.note(f"Wrote {out}: {out.stat().st_size:,} bytes.")
 
 
 def rename(request: RenameRequest, output: Output) -> None:

@@ -120,6 +120,12 @@ def moves_between(a: RunLabels, b: RunLabels, labels: np.ndarray) -> list[dict[s
     return sorted(moves, key=lambda move: (-int(str(move["rows"])), str(move["from"])))
 
 
+def last_name(number: int, runs: Sequence[RunLabels]) -> str:
+    """The name of a cluster in the last run that has it."""
+    names = [run.name_of(number) for run in runs]
+    return next((name for name in reversed(names) if name != str(number)), str(number))
+
+
 def draw_flow(folders: Sequence[Path], picture: Path) -> None:
     """Who moved where, from run to run, as a picture: the rows that all runs have."""
     from deccs.plots import plot_flow
@@ -128,7 +134,7 @@ def draw_flow(folders: Sequence[Path], picture: Path) -> None:
     common = [name for name in runs[0].labels if all(name in run.labels for run in runs[1:])]
     labels = [np.array([run.labels[name] for name in common]) for run in runs]
     numbers = max(int(part.max()) for part in labels) + 1
-    names = [runs[-1].name_of(number) for number in range(numbers)]
+    names = [last_name(number, runs) for number in range(numbers)]
     axes = plot_flow(labels, names=names, titles=[str(folder) for folder in folders])
     try:
         figure = axes.get_figure(root=True)

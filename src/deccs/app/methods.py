@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deccs import DECCS
+from deccs.app.given import OPTIONS
 from deccs.app.request import FitRequest, Option, RequestError, check_known, did_you_mean, shown
 from deccs.base import Clusterer
 from deccs.checks import check_bounds, check_parameters, k_bounds
@@ -42,6 +43,13 @@ def estimator_for(request: FitRequest) -> Clusterer:
     model.set_params(**settings)
     model.set_params(**parameters_set_by(request, model))
     check_parameters(model)
+    given = [name for name in OPTIONS if getattr(request, name) is not None]
+    if given and not isinstance(model, DECCS):
+        option = request.entries()[given[0]].label
+        raise RequestError(
+            f"{option} has no effect on {type(model).__name__}: only the method deccs knows labels and pairs. "
+            "Leave it out, or choose --method deccs."
+        )
     return model
 
 

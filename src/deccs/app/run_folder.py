@@ -390,8 +390,10 @@ def write_run_report(
     model: Clusterer, table: Table, path: Path, title: str, answer: Answer | None = None
 ) -> None:
     """The report of a fit; ``answer`` is that of the fit for its rows, if it is known."""
+    sample_of = None
     if hasattr(model, "learning_rows_"):
         n_rows = len(model.labels_)
+        sample_of = model.learning_rows_, n_rows
         model, table = learned_from(model, table)
         title = f"{title}: a sample of {len(model.labels_):,} of {n_rows:,} rows"
         answer = Answer.joined(model._fast_answers(table.rows))
@@ -408,6 +410,7 @@ def write_run_report(
         columns={name: column[kept] for name, column in table.others().items()},
         image_shape=table.image_shape,
         title=title,
+        sample_of=sample_of,
     )
 
 

@@ -17,6 +17,7 @@ from deccs.app.request import FitRequest
 from deccs.app.run_folder import CLUSTERS, EMBEDDING, MODEL, REPORT, SUMMARY
 from deccs.app.run_reading import identity, place_from
 from deccs.base import Clusterer
+from deccs.constraints.violations import Violations
 from deccs.counting.judging import signs_for
 from deccs.counting.records import ClusterStability
 from deccs.counting.words import (
@@ -49,6 +50,7 @@ def summarize(
         **like_facts(model),
         **cluster_facts(model, answer),
         **ensemble_facts(model),
+        **constraint_facts(model),
         "seconds": {name: round(value, 2) for name, value in seconds.items()},
         "peak_memory_mb": peak_memory_mb(),
         "machine": machine(),
@@ -171,6 +173,19 @@ def ensemble_facts(model: Clusterer) -> dict[str, Any]:
     return facts
 
 
+def constraint_facts(model: Clusterer) -> dict[str, Any]:
+    """What was given beside the rows, and what of it the result violates."""
+    violations: Violations | None = getattr(model, "violations_", None)
+    if violations is None:
+        return {}
+    facts: dict[str, Any] = {
+        name: {"given": getattr(violations, f"n_{name}"), "violated": n_violated}
+        for name, n_violated in violations.counts.items()
+    }
+    classes = list(getattr(model, "partial_classes_", ()))
+    return {"constraints": {**facts, "classes": classes, "sentence": violations.sentence}}
+
+
 def summary_text(out: Path, summary: Mapping[str, Any]) -> str:
     """The summary as a few lines for the terminal."""
     data = summary["data"]
@@ -191,6 +206,8 @@ def summary_text(out: Path, summary: Mapping[str, Any]) -> str:
         lines["names"] = "; ".join(names[:12]) + (" ..." if len(names) > 12 else "")
     if "stability" in summary:
         lines["stability"] = summary["stability"]["sentence"]
+    if "constraints" in summary:
+        lines["constraints"] = summary["constraints"]["sentence"]
     if summary.get("candidates"):
         n_candidates = len(summary["candidates"])
         lines["labels"] = f"from {summary['labels_from']}, the best of {n_candidates} candidates"

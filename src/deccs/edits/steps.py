@@ -303,6 +303,8 @@ def check_live(cluster: int, live: frozenset[int]) -> None:
     """Raise a ValueError for a cluster that is not there."""
     if cluster not in live:
         known = ", ".join(map(str, sorted(live)))
+        if live == set(range(len(live))) and len(live) > 1:
+            known = f"0 to {len(live) - 1}"
         raise ValueError(f"There is no cluster {cluster!r}; the clusters are {known}.")
 
 

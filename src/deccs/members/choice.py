@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from deccs.constraints.evidence import outcomes
+from deccs.constraints.given import Constraints
 from deccs.labels import NOISE
 from deccs.members.agreement import nmi_of_counts
 from deccs.members.candidate import Candidate
@@ -22,7 +24,7 @@ from deccs.members.neighbors import cuts_by_cluster
 from deccs.members.spanning_tree import SpanningTree, gap_of
 
 AGREEMENT_WEIGHT = 0.3  # from 0.1 to 0.5 the pool's mean NMI is the same within .004
-CONTINUITY_WEIGHT = 0.3  # of the NMI with an earlier model's clusters
+CONTINUITY_WEIGHT = 1.0  # of the NMI with an earlier model's clusters
 NEVER = -10.0  # the evidence for what cannot be the result
 
 
@@ -36,9 +38,17 @@ class Judge:
     panel: np.ndarray  # (n_panel, n_sample) partitions that no training for agreement has touched
     n_clusters: int
     earlier: np.ndarray | None = None  # (n_sample,) the clusters of a model that it should be like
+    constraints: Constraints | None = None  # of the sample
 
     def __call__(self, labels: np.ndarray) -> float:
         """The evidence for a partition of the sample, (n_sample,)."""
+        evidence = self.without_constraints(labels)
+        if self.constraints is None or evidence == NEVER:
+            return evidence
+        return evidence + outcomes(self.constraints, labels).evidence
+
+    def without_constraints(self, labels: np.ndarray) -> float:
+        """The evidence without what is known of some rows."""
         evidence = self.by_itself(labels)
         if self.earlier is None or evidence == NEVER:
             return evidence

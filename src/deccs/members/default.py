@@ -18,6 +18,8 @@ ViewMember = tuple[str, Any, str]  # ... and the view it clusters, see deccs.mem
 MakeMember = Callable[[int], Any]  # from the number of clusters
 
 MEMBERS: dict[str, MakeMember] = {}  # by name, filled by the functions below
+PARTIAL = "partial labels"  # the name of those given to a fit, as a member with gaps
+EARLIER = "earlier clusters"  # ... of those that a model finds which a fit should be like
 DEFAULT_MEMBERS = ("kmeans", "spectral", "agglomerative", "mixture")
 # Of more than MANY_CLUSTERS: spectral clustering and mixtures would take minutes to hours.
 FAST_MEMBERS = ("kmeans", "agglomerative", "bisecting")

@@ -10,7 +10,7 @@ import numpy as np
 
 from deccs.labels import NOISE, align_labels, canonical
 from deccs.members.asking import ONE_BY_ONE, Jobs, MemberWarning, ask_all
-from deccs.members.default import Member, ViewMember
+from deccs.members.default import EARLIER, PARTIAL, Member, ViewMember
 from deccs.members.views import Views
 from deccs.rules import smallest_cluster
 from deccs.seeds import seed_for
@@ -69,6 +69,9 @@ def cluster(
         if answer is not None:
             n_found = len(np.unique(answer[answer != NOISE]))
             min_size = smallest_cluster(len(Z), max(n_found, 1), min_cluster_size)
+            min_size = (
+                1 if name in (PARTIAL, EARLIER) else min_size
+            )  # a class may have a single known row
             labels = without_small_clusters(answer, min_size)
             if labels.max() >= 1:
                 names.append(name)

@@ -63,8 +63,8 @@ class Novelty:
 
 
 def seen_rows(answer: Answer, scaled: np.ndarray) -> Seen:
-    """Scaled rows (n, n_features) with what the model says of them."""
-    return Seen(scaled, answer.Z, answer.labels)
+    """Scaled rows (n, n_features) with what the model says of them, before edits."""
+    return Seen(scaled, answer.Z, answer.labels if answer.unedited is None else answer.unedited)
 
 
 def joined_rows(parts: Sequence[Seen]) -> Seen:

@@ -19,12 +19,10 @@ from deccs.edits.editing import unique
 from deccs.edits.steps import Renumber
 from deccs.group.group import Group
 from deccs.inference.nearest import NearestInSample
-from deccs.labels import NOISE
+from deccs.labels import NOISE, canonical
 from deccs.refit.changes import Pooled, gone_clusters, spread_groups
 from deccs.refit.matching import match_clusters
 from deccs.seeds import generator_for
-
-EARLIER = "earlier clusters"  # as a member of the rounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +49,17 @@ class Earlier:
     def partition(self) -> np.ndarray:
         """(n_rows,) earlier numbers, and numbers behind them for new clusters."""
         return np.where(self.groups == NOISE, self.labels, self.n_before + self.groups)
+
+    def partition_of(self, sample: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """The partition of a sample, numbered without gaps; rows in no cluster join their neighbors.
+
+        sample is (n_sample,), row numbers, points is (n_sample, n_components).
+        """
+        partition = self.partition[sample]
+        known = partition != NOISE
+        if not known.any() or known.all():
+            return canonical(partition)
+        return canonical(NearestInSample(points[known], partition[known])(points))
 
     def renumber(self, labels: np.ndarray, n_learned: int) -> Renumber:
         """The numbers that clusters of a fit of these rows get: labels are (n_rows,)."""

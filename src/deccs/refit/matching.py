@@ -12,7 +12,8 @@ from deccs.edits.steps import Renumber
 from deccs.labels import NOISE
 from deccs.storage.schema import stored, wholes
 
-LEAST_SHARED = 0.5  # of the rows of one of two clusters, for them to be the same
+# Of the rows of one of two clusters, and of the other one, for them to be the same.
+LEAST_SHARED, LEAST_OF_OTHER = 0.5, 0.1
 
 
 @stored
@@ -63,7 +64,7 @@ def match_clusters(
 
     labels and earlier are (n,), of the same rows; ``n_before`` numbers were given earlier. Two clusters
     are the same if they are assigned to each other (as many rows as possible stay where they are) and
-    share half of the rows of one of them.
+    share half of the rows of one of them, and a tenth of those of the other.
 
     >>> labels, earlier = np.array([0, 0, 1, 1, 2]), np.array([1, 1, 0, 0, 0])
     >>> match_clusters(labels, earlier, 3, 2).numbers
@@ -77,7 +78,8 @@ def match_clusters(
     earlier_sizes = np.bincount(earlier[earlier != NOISE], minlength=n_before)
     numbers = np.full(n_learned, NOISE)
     for cluster, other in zip(own, others, strict=True):
-        least = LEAST_SHARED * min(sizes[cluster], earlier_sizes[other])
+        low, high = sorted((int(sizes[cluster]), int(earlier_sizes[other])))
+        least = max(LEAST_SHARED * low, LEAST_OF_OTHER * high)
         if 0 < shared[cluster, other] >= least:
             numbers[cluster] = other
     new = np.flatnonzero(numbers == NOISE)

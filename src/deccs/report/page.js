@@ -1,5 +1,6 @@
 "use strict";
-(() => {
+// The picture, its legend and its sliders. editing.js gets at them by what is returned at the end.
+const Page = (() => {
   const byId = (id) => document.getElementById(id);
   const data = JSON.parse(byId("data").textContent);
   const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -18,12 +19,14 @@
   const none = (values) => (values.BYTES_PER_ELEMENT === 1 ? 255 : 65535);
 
   const rows = data.rows && unpack(data.rows);
-  const labels = unpack(data.labels);
   const confidence = data.confidence && unpack(data.confidence.values);
   const members = data.members.map((member) => ({ name: member.name, labels: lazily(member.labels) }));
   const columns = data.columns.map((column) => ({ ...column, codes: lazily(column.labels || column.values) }));
   const number = (scale, code) => scale.low + (scale.high - scale.low) * code / 65534;
-  const numbered = (code) => (data.names && data.names[code] ? `${code} · ${data.names[code]}` : `cluster ${code}`);
+  const numbered = (code) => {
+    const name = clusters.names[code], text = name === Edits.unnamed(code) ? name : `${code} · ${name}`;
+    return clusters.unsure.has(code) ? `${text} (preview)` : text;
+  };
   const nameOf = (point) => (data.ids ? String(data.ids[point]) : `row ${rows ? rows[point] : point}`);
 
   const frames = data.frames.map((frame) => ({
@@ -43,6 +46,17 @@
     }),
   }));
 
+  // The clusters of the fit, and as edited so far; edits.js tells what is in a state.
+  const editing = data.editing, packed = unpack(data.labels), without = none(packed);
+  const fitted = {
+    labels: Uint16Array.from(packed, (label) => (label === without ? Edits.NONE : label)),
+    names: Array.from({ length: editing.next }, (_, cluster) => (data.names && data.names[cluster]) || Edits.unnamed(cluster)),
+    live: editing.clusters,
+    unsure: new Set(),
+  };
+  let clusters = fitted;
+  const ofFit = editing.rows && unpack(editing.rows);        // numbers of rows, where a fit has more than the page
+
   // For each number of clusters a short table: from the combination of labels a point has to its label.
   const ks = data.ks && { answer: data.ks.answer, steps: data.ks.steps.map((step) => ({
     ...step,
@@ -56,10 +70,12 @@
   // ---- what is looked at
   const view = { x: 0, y: 0, zoom: 1 };
   let frame = frames.at(-1), choice = "cluster", coloring = null, focus = -1;
-  const only = new Set();
+  const only = new Set();         // codes of the groups picked in the legend
+  let mask = null;                // (n_points,) of 0 and 1: the points selected
+  let tool = null, changed = () => {};      // of editing.js: what dragging does, and who is told of what is picked
   let step = ks ? ks.answer : 0;
   const atAnswer = () => !ks || step === ks.answer;
-  const labelsNow = () => (atAnswer() ? labels : ks.steps[step].labels());
+  const labelsNow = () => (atAnswer() ? clusters.labels : ks.steps[step].labels());
 
   const pointAt = (i) => (frame.places ? frame.places()[i] : i);
   function pick(values) {
@@ -111,13 +127,13 @@
   }
   const shapeOf = (group) => (group.missing ? 0 : Math.floor(group.code / data.colors) % data.shapes.length);
 
-  // ---- drawing: each point is a small mask put into the picture's pixels, which is fast for 100,000 of them
+  // ---- drawing: each point is a small stamp put into the picture's pixels, which is fast for 100,000 of them
   const canvas = byId("points"), over = byId("over"), plot = byId("plot"), tip = byId("tip");
   const paper = canvas.getContext("2d", { alpha: false }), film = over.getContext("2d");
-  const masks = new Map();
-  function maskOf(shape, radius) {
+  const stampsMade = new Map();
+  function stampOf(shape, radius) {
     const key = `${shape}:${radius}`;
-    if (!masks.has(key)) {
+    if (!stampsMade.has(key)) {
       const side = 2 * Math.ceil(radius * 1.25) + 1, small = document.createElement("canvas");
       small.width = small.height = side;
       const pen = small.getContext("2d", { willReadFrequently: true });
@@ -126,9 +142,9 @@
       pen.fill(new Path2D(data.shapes[shape]));
       const pixels = pen.getImageData(0, 0, side, side).data, alpha = new Uint8Array(side * side);
       for (let i = 0; i < alpha.length; i++) alpha[i] = pixels[4 * i + 3];
-      masks.set(key, { side, alpha });
+      stampsMade.set(key, { side, alpha });
     }
-    return masks.get(key);
+    return stampsMade.get(key);
   }
 
   let image = null;
@@ -145,6 +161,16 @@
   }
   const gcd = (a, b) => (b ? gcd(b, a % b) : a);
 
+  // How strongly points are drawn, (n,), where some are picked and others are not.
+  const STRONG = 225, BEHIND = 70, FAINT = 26;
+  const isSeen = (i) => !only.size || !coloring.list || only.has(coloring.codes[i]);
+  function strengths() {
+    if (!mask && !(only.size && coloring.list)) return null;
+    const strong = new Uint8Array(frame.flat().n);
+    for (let i = 0; i < strong.length; i++) strong[i] = !isSeen(i) ? FAINT : mask && !mask[pointAt(i)] ? BEHIND : STRONG;
+    return strong;
+  }
+
   function draw() {
     if (!canvas.width || !canvas.height) return;
     const { n, x, y } = frame.flat(), { fit, left, bottom } = toScreen(), width = canvas.width, height = canvas.height;
@@ -155,19 +181,19 @@
     const ink = inks(), { codes, list } = coloring;
     const place = list && new Map(list.map((group, i) => [group.code, i]));
     const slots = list ? Array.from({ length: Math.max(...list.map((group) => group.code)) + 1 }, (_, code) => place.get(code)) : null;
-    const stamps = list ? list.map((group) => maskOf(shapeOf(group), size)) : ink.map(() => maskOf(0, size));
-    const strength = list ? list.map((group) => (only.size && !only.has(group.code) ? 26 : 225)) : ink.map(() => 225);
-    // Points in a mixed order, or the last cluster would lie on top; those picked in the legend come last.
+    const stamps = list ? list.map((group) => stampOf(shapeOf(group), size)) : ink.map(() => stampOf(0, size));
+    const strength = strengths();
+    // Points in a mixed order, or the last cluster would lie on top; those picked come last.
     let stride = Math.max(1, Math.floor(n * 0.6180339887));
     while (gcd(stride, n) !== 1) stride++;
-    for (const late of only.size && list ? [false, true] : [null]) {
+    for (const late of strength ? [false, true] : [null]) {
       for (let step = 0, i = 0; step < n; step++, i = (i + stride) % n) {
         const slot = slots ? slots[codes[i]] : codes[i] === 65535 ? 64 : (codes[i] * 63 / 65534 + 0.5) | 0;
-        if (late !== null && (strength[slot] > 100) !== late) continue;
+        if (late !== null && (strength[i] === STRONG) !== late) continue;
         const stamp = stamps[slot], side = stamp.side, half = (side - 1) / 2;
         const px = Math.round(left + x[i] * fit) - half, py = Math.round(bottom - y[i] * fit) - half;
         if (px < -side || py < -side || px >= width || py >= height) continue;
-        const [red, green, blue] = ink[slot], strong = strength[slot];
+        const [red, green, blue] = ink[slot], strong = strength ? strength[i] : STRONG;
         for (let row = 0, k = 0; row < side; row++) {
           const line = py + row;
           if (line < 0 || line >= height) { k += side; continue; }
@@ -222,6 +248,7 @@
       film.strokeText(code, left + x[i] * fit, bottom - y[i] * fit);
       film.fillText(code, left + x[i] * fit, bottom - y[i] * fit);
     }
+    if (tool) tool.paint(film, ([ax, ay]) => [left + ax * fit, bottom - ay * fit], scale);
     if (focus < 0) return;
     for (const [line, style] of [[5, ground], [2.5, ink]]) {
       film.lineWidth = line * scale;
@@ -258,7 +285,7 @@
   }
   const short = (value) => String(Number(value.toPrecision(4)));
   function legend() {
-    const box = byId("legend");
+    const box = byId("legend"), place = [...box.children].indexOf(document.activeElement);
     box.replaceChildren();
     if (coloring.list) {
       for (const group of coloring.list) {
@@ -270,9 +297,11 @@
           if (!only.delete(group.code)) only.add(group.code);
           button.setAttribute("aria-pressed", only.has(group.code));
           draw();
+          changed();
         };
         box.append(button);
       }
+      if (place >= 0) box.children[Math.min(place, box.children.length - 1)].focus();
       return;
     }
     const bar = element("div", undefined, "ramp"), ends = element("div", undefined, "ends"), whole = element("div");
@@ -289,8 +318,8 @@
 
   // ---- one point
   function tell(i) {
-    const point = pointAt(i), label = labels[point];
-    const parts = [nameOf(point), label === none(labels) ? MISSING_NAME : numbered(label)];
+    const point = pointAt(i), label = clusters.labels[point];
+    const parts = [nameOf(point), label === Edits.NONE ? MISSING_NAME : numbered(label)];
     if (!atAnswer()) {
       const other = labelsNow()[point], missing = other === none(labelsNow());
       parts.push(`with ${ks.steps[step].k} clusters: ${missing ? MISSING_NAME : other}`);
@@ -302,6 +331,7 @@
       const column = columns[place], missing = code === none(coloring.codes);
       parts.push(`${column.name}: ${missing ? "no value" : column.names ? column.names[code] : short(number(column, code))}`);
     }
+    if (mask && mask[point]) parts.push("selected");
     return parts;
   }
   function look(i) {
@@ -330,7 +360,7 @@
         if (along < step || across > along) continue;
         cost = along + 2 * across;
       }
-      if (cost < least && !(only.size && coloring.list && !only.has(coloring.codes[i]))) { least = cost; best = i; }
+      if (cost < least && isSeen(i)) { least = cost; best = i; }
     }
     return best;
   }
@@ -360,6 +390,7 @@
     const i = frame.places ? frame.places().indexOf(point) : point;
     if (i < 0) return;
     only.clear();
+    changed();
     legend();
     view.zoom = Math.max(view.zoom, 3);
     bring(i, true);
@@ -369,10 +400,15 @@
   }
 
   // ---- controls
+  let colored = "";
   function recolor() {
     coloring = color();
     coloring.middles = once(middles);
-    only.clear();
+    // Groups stay picked while they are the same: another round, or clusters after an edit.
+    const by = `${choice} ${step}`, codes = new Set((coloring.list || []).map((group) => group.code));
+    for (const code of only) if (by !== colored || !codes.has(code)) only.delete(code);
+    colored = by;
+    changed();
     legend();
     const seen = focus;
     focus = -1;
@@ -393,26 +429,32 @@
     recolor();
   }
   // ---- the number of clusters
-  const clusters = (k) => (k === 1 ? "1 cluster" : `${k} clusters`);
+  const kClusters = (k) => (k === 1 ? "1 cluster" : `${k} clusters`);
   function sizesText(sizes) {
     const most = 12, large = [...sizes].sort((a, b) => b[1] - a[1]).slice(0, most).sort((a, b) => a[0] - b[0]);
     const rest = sizes.length > most ? ` and ${sizes.length - most} smaller ones` : "";
     return `Sizes: ${large.map(([number, size]) => `${number}: ${size.toLocaleString("en")}`).join(", ")}${rest}.`;
   }
+  const sizesNow = () => [...Edits.sizes(clusters)].sort((a, b) => a[0] - b[0]);
+  function sizesBar(box, sizes, name) {
+    box.replaceChildren(...sizes.map(([number, size]) => {
+      const part = element("i", undefined, `c${number % data.colors}`);
+      part.style.flexGrow = size;
+      part.title = `${name(number)}: ${size.toLocaleString("en")}`;
+      return part;
+    }));
+  }
   function tellK() {
-    const { k, sizes, change } = ks.steps[step], slider = byId("k");
-    const what = atAnswer() ? "the answer" : change ? `against the answer, it ${change}` : "not the answer";
-    slider.setAttribute("aria-valuetext", `${clusters(k)}: ${what}`);
+    const { k, change } = ks.steps[step], slider = byId("k"), isEdited = atAnswer() && clusters !== fitted;
+    const sizes = isEdited ? sizesNow() : ks.steps[step].sizes;
+    const edited = `the answer; ${clusters.live.length} after your edits`;
+    const what = isEdited ? edited : atAnswer() ? "the answer" : change ? `against the answer, it ${change}` : "not the answer";
+    slider.setAttribute("aria-valuetext", `${kClusters(k)}: ${what}`);
     byId("k-value").textContent = k;
     byId("k-home").disabled = atAnswer();
     const tables = atAnswer() ? "" : " The tables below are for the answer.";
-    byId("k-text").textContent = `${clusters(k)}: ${what}. ${sizesText(sizes)}${tables}`;
-    byId("k-sizes").replaceChildren(...sizes.map(([number, size]) => {
-      const part = element("i", undefined, `c${number % data.colors}`);
-      part.style.flexGrow = size;
-      part.title = `${atAnswer() ? numbered(number) : `cluster ${number}`}: ${size.toLocaleString("en")}`;
-      return part;
-    }));
+    byId("k-text").textContent = `${kClusters(k)}: ${what}. ${sizesText(sizes)}${tables}`;
+    sizesBar(byId("k-sizes"), sizes, (number) => (atAnswer() ? numbered(number) : `cluster ${number}`));
   }
   function showK() {
     step = Number(byId("k").value);
@@ -500,7 +542,11 @@
   };
   night.addEventListener("change", paint);
 
-  // ---- pointer: hover looks, drag moves, two fingers or the wheel zoom
+  // ---- pointer: hover looks, drag moves or is the tool's, two fingers or the wheel zoom
+  const inFrame = (px, py) => {
+    const { fit, left, bottom } = toScreen();
+    return [(px - left) / fit, (bottom - py) / fit];
+  };
   const place = (event) => {
     const box = over.getBoundingClientRect();
     return [(event.clientX - box.left) * density(), (event.clientY - box.top) * density()];
@@ -511,6 +557,7 @@
     down.set(event.pointerId, place(event));
     dragged = false;
     over.setPointerCapture(event.pointerId);
+    if (tool) tool.begin(inFrame(...place(event)), down.size > 1);
   };
   over.onpointermove = (event) => {
     const [px, py] = place(event), before = down.get(event.pointerId);
@@ -518,7 +565,8 @@
     if (down.size === 1) {
       if (!dragged && Math.hypot(px - before[0], py - before[1]) < 5 * density()) return undefined;
       dragged = true;
-      shift(px - before[0], py - before[1]);
+      if (!tool || !tool.drag(inFrame(px, py))) shift(px - before[0], py - before[1]);
+      else look(-1);
     } else {
       const [other] = [...down].filter(([id]) => id !== event.pointerId).map(([, at]) => at);
       const by = Math.hypot(px - other[0], py - other[1]) / Math.max(1, Math.hypot(before[0] - other[0], before[1] - other[1]));
@@ -530,9 +578,14 @@
     return undefined;
   };
   over.onpointerup = (event) => {
-    if (down.delete(event.pointerId) && !dragged) look(nearest(...place(event), 22 * density()));
+    if (!down.delete(event.pointerId)) return;
+    if (!dragged) look(nearest(...place(event), 22 * density()));
+    if (tool) tool.end(event, dragged);
   };
-  over.onpointercancel = (event) => down.delete(event.pointerId);
+  over.onpointercancel = (event) => {
+    down.delete(event.pointerId);
+    if (tool) tool.begin(null, true);
+  };
   over.onpointerleave = () => { if (document.activeElement !== over) look(-1); };
   over.addEventListener("wheel", (event) => {
     if (document.activeElement !== over && !event.ctrlKey) return;      // the page scrolls until the picture is clicked
@@ -542,7 +595,9 @@
 
   const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
   over.onkeydown = (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey) return;
+    if (tool && tool.key(event)) return event.preventDefault();
+    if (event.altKey) return;
     const way = ways[event.key];
     if (way && event.shiftKey) shift(-way[0] * canvas.width / 8, -way[1] * canvas.height / 8);
     else if (way) walk(...way);
@@ -569,4 +624,46 @@
   show();
   new ResizeObserver(() => { if (fitCanvas()) later(); }).observe(plot);
   root.dataset.ready = Math.round(performance.now());
+
+  return {
+    byId, element, data, editing, fitted, numbered, sizesBar, sizesText, sizesNow, atAnswer,
+    use(newTool, listener) { tool = newTool; changed = listener; },
+    // Clusters of a state instead of those before; nothing is picked any more.
+    show(state) {
+      clusters = state;
+      mask = null;
+      only.clear();
+      if (ks) tellK();
+      recolor();
+    },
+    get mask() { return mask; },
+    select(points) {
+      mask = points;
+      later();
+      if (focus >= 0) byId("description").textContent = tell(focus).join(", ");
+    },
+    // The clusters picked in the legend, if it is one of clusters.
+    picked: () => (choice === "cluster" && atAnswer() ? [...only].filter((code) => code !== Edits.NONE) : []),
+    pickNone() {
+      if (!only.size) return;
+      only.clear();
+      legend();
+      later();
+    },
+    // The points drawn, and which of them the legend leaves in sight.
+    drawn: () => ({ ...frame.flat(), pointAt, isSeen }),
+    // The result's points: a preview looks the same in every round.
+    picture: () => {
+      const { x, y } = frames.at(-1).flat(), places = frames.at(-1).places;
+      return { x, y, pointAt: places ? (i) => places()[i] : (i) => i };
+    },
+    focused: () => focus,
+    middle: () => inFrame(canvas.width / 2, canvas.height / 2),
+    pixel: () => density() / toScreen().fit,
+    rowOf: (point) => (ofFit ? ofFit[point] : rows ? rows[point] : point),
+    repaint: drawOver,
+    accent: () => `rgb(${rgb("accent")})`,
+    answer: answerK,
+    nOfAnswer: () => ks.steps[ks.answer].k,
+  };
 })();

@@ -28,10 +28,11 @@ from deccs.describing.description import Description, describe
 from deccs.report import over_k, sections
 from deccs.report.by_kinds import BY_KINDS, by_kinds
 from deccs.report.clusters import differences
-from deccs.report.points import Result, Scatter, scatter_of
+from deccs.report.points import Result, Scatter, packed, scatter_of
 from deccs.storage.atomic import replacing
 
-MOST_LETTERS = 60  # of the name of a cluster
+MOST_LETTERS = 100  # of the name of a cluster, as in deccs.edits
+SCRIPTS = ("geometry.js", "edits.js", "page.js", "editing.js")  # in the order they need each other
 MOST_OTHER_LABELS = 0.05  # another machine may round a few points on a border to the other side
 
 
@@ -50,6 +51,7 @@ def write_report(
     title: str = "Clustering report",
     described: Sequence[Described] | None = None,
     names: Sequence[str] | None = None,
+    sample_of: tuple[np.ndarray, int] | None = None,
 ) -> None:
     """Write what ``model`` found in the data of its fit as one HTML file that needs nothing else.
 
@@ -71,6 +73,8 @@ def write_report(
     described : the columns of the table that X was made from, if they are of several kinds: clusters
         then have rules, and differences in the units of the table
     names : a name for each cluster; those that ``described`` leads to by default
+    sample_of : if ``model`` and X are of a sample of a fit: the numbers of these rows in the fit, and
+        how many rows the fit has, so that edits made in the page are for the fit
     """
     check_is_fitted(model, "labels_")
     path = Path(path)
@@ -101,11 +105,35 @@ def write_report(
     scatter = scatter_of(
         result, ids=ids, columns=columns, max_points=max_points, projection=projection
     )
+    scatter.data["editing"] = editing_data(result, scatter.rows, sample_of)
     page = assemble(
         model, source, result, scatter, ids, feature_names, image_shape, title, description
     )
     with replacing(path) as out:
         out.write(page.encode("utf-8", errors="replace"))
+
+
+def editing_data(
+    result: Result, drawn: np.ndarray, sample_of: tuple[np.ndarray, int] | None
+) -> dict[str, Any]:
+    """What the page needs to edit the clusters of the fit: its rows and its cluster numbers."""
+    rows, n_rows = (None, len(result.answer)) if sample_of is None else sample_of
+    return {
+        "n_rows": n_rows,
+        "rows": None if rows is None else packed(rows[drawn].astype(np.uint32)),
+        "clusters": [k for k in range(result.n_clusters) if k not in result.retired],
+        "next": result.n_clusters,
+    }
+
+
+def sample_note(n_rows: int, n_drawn: int) -> str:
+    """What a selection means where not all rows are drawn."""
+    if n_drawn == n_rows:
+        return ""
+    return (
+        f" Only {n_drawn:,} of the {n_rows:,} rows of the fit are on this page: a selection names the rows "
+        "that are shown, and the model learns from them for the others."
+    )
 
 
 def has_gaps_or_kinds(model: Any) -> bool:
@@ -247,7 +275,7 @@ def assemble(
     count, ks = result.count, None
     if count is not None:
         ks = over_k.slider_data(count, model.labels_at, result.answer.labels, scatter.rows)
-    script = part("page.js")
+    script = "\n".join(part(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return fill(
         part("page.html"),
@@ -278,6 +306,7 @@ def assemble(
             "frames": str(len(scatter.data["frames"]) - 1),
             "slide": "" if result.rounds else " hidden",
             "view": escape(view_text(scatter, result)),
+            "sample_note": sample_note(scatter.data["editing"]["n_rows"], len(scatter.rows)),
             "agreement": sections.agreement(result),
             "sizes": sections.cluster_sizes(result),
             "different": different,

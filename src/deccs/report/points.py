@@ -166,13 +166,15 @@ class Result:
     stability: Sequence[ClusterStability] = ()
     signs: Signs | None = None  # of clusters in the data
     names: tuple[str, ...] = ()  # of the clusters; empty for one without a name
+    retired: frozenset[int] = frozenset()  # numbers of clusters that edits have merged or dropped
 
     @classmethod
     def of(cls, model: Any, answer: Answer, signs: Signs | None = None) -> Result:
         highest = int(answer.labels.max(initial=-1)) + 1
+        n_clusters = max(getattr(model, "n_clusters_", 0), highest)
         return cls(
             answer,
-            n_clusters=max(getattr(model, "n_clusters_", 0), highest),
+            n_clusters=n_clusters,
             member_names=() if answer.members is None else tuple(model.member_names_),
             agreement=getattr(model, "agreement_", None),
             rounds=getattr(model, "rounds_", ()),
@@ -180,6 +182,8 @@ class Result:
             count=getattr(model, "count_", None),
             stability=tuple(getattr(model, "cluster_stability_", None) or ()),
             signs=signs,
+            retired=frozenset(range(n_clusters))
+            - frozenset(getattr(model, "clusters_", range(n_clusters))),
         )
 
     @property

@@ -54,7 +54,10 @@ def cell(result: Result, cluster: int) -> str:
 
 def facts(result: Result) -> str:
     answer = result.answer
-    values = {"points": f"{len(answer):,}", "clusters": str(result.n_clusters)}
+    values = {
+        "points": f"{len(answer):,}",
+        "clusters": str(result.n_clusters - len(result.retired)),
+    }
     noise = int((answer.labels < 0).sum())
     if noise:
         values["points without a cluster"] = f"{noise:,}"
@@ -198,6 +201,7 @@ def cluster_sizes(result: Result) -> str:
         ]
         for cluster, size in enumerate(sizes)
     ]
+    live = [cluster for cluster in range(len(sizes)) if cluster not in result.retired]
     caption = "Sizes of the clusters"
     if confidence is not None:
         caption += " and mean confidence of their points"
@@ -207,7 +211,7 @@ def cluster_sizes(result: Result) -> str:
             row.append(f"{total / size:.3f}" if size else "-")
     stability = {each.cluster: each for each in result.stability}
     if not stability:
-        return table(heads, rows, caption)
+        return table(heads, [rows[cluster] for cluster in live], caption)
     heads.insert(
         1, '<span class="first">Stability</span>'
     )  # beside the name, so that a phone shows it
@@ -220,7 +224,7 @@ def cluster_sizes(result: Result) -> str:
         "when the data are drawn again: 1 for the same cluster.</p>"
     )
     return (
-        table(heads, rows, f"{caption}, and how stable they are")
+        table(heads, [rows[cluster] for cluster in live], f"{caption}, and how stable they are")
         + note
         + evidence(result, stability)
     )
@@ -256,7 +260,9 @@ def plain(value: float) -> str:
 
 
 def cluster_card(result: Result, cluster: int, size: int, content: str) -> str:
-    """What is said of one cluster, under its name, with a verdict if it is not stable."""
+    """What is said of one cluster, under its name, with a verdict if it is not stable; "" if it is no more."""
+    if cluster in result.retired:
+        return ""
     points = "1 point" if size == 1 else f"{size:,} points"
     unstable = [
         each for each in result.stability if each.cluster == cluster and not n_stable([each])

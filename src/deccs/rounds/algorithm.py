@@ -21,13 +21,14 @@ from deccs.labels import canonical
 from deccs.members.agreement import average_agreement, member_weights, pairwise_agreement
 from deccs.members.asking import ONE_BY_ONE, Jobs, MemberWarning
 from deccs.members.choice import NEVER
-from deccs.members.default import Member
+from deccs.members.default import PARTIAL, Member
 from deccs.members.running import TooFewMembers, cluster
 from deccs.network.autoencoder import Autoencoder, TrainingError, encode
 from deccs.rounds.classifiers import Classifiers, classify, split_sample
 from deccs.rounds.journal import Journal
 from deccs.rounds.look import Look
 from deccs.rounds.losses import ramp_up
+from deccs.rounds.pairs import Pairs
 from deccs.rounds.records import Clustered, Consensus, Round
 from deccs.rounds.update import Update, update
 from deccs.rules import default_lambda_cons, default_sample_size
@@ -47,6 +48,7 @@ def learn_consensus(
     *,
     start: int = 0,
     look: Look | None = None,
+    pairs: Pairs | None = None,
     jobs: Jobs = ONE_BY_ONE,
     listeners: Listeners = NOBODY,
     checkpoint: Checkpoint = NO_CHECKPOINT,
@@ -78,7 +80,7 @@ def learn_consensus(
             growth = ramp_up(number, settings.n_rounds) if settings.ramp_up else 1.0
             round_ = replace(round_, consensus_weight=lambda_cons * growth)
             learner = Update(
-                journal.autoencoder, classifiers, rows, clustered, round_, settings, seed
+                journal.autoencoder, classifiers, rows, clustered, round_, settings, seed, pairs
             )
             try:
                 round_ = replace(round_, losses=update(learner))
@@ -133,11 +135,23 @@ def open_round(
         base_partitions=partitions.labels,
         agreement_matrix=agreement_matrix,
         agreement=average_agreement(agreement_matrix),
-        weights=member_weights(agreement_matrix, settings.weight_power),
+        weights=trusting_labels(
+            member_weights(agreement_matrix, settings.weight_power), partitions.names
+        ),
         start=start,
         seconds=clock.laps,
     )
     return round_, classifiers, Clustered(sample, Z, labels, train, held_out)
+
+
+def trusting_labels(weights: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """The weights of members; labels that users gave are right, and count as much as any member.
+
+    >>> trusting_labels(np.array([0.5, 0.75, 0.25]), ("kmeans", "mixture", PARTIAL))
+    array([0.5 , 0.75, 0.75])
+    """
+    are_given = np.array([name == PARTIAL for name in names])
+    return np.where(are_given, weights.max(), weights)
 
 
 @torch.no_grad()

@@ -180,6 +180,16 @@ def logits(classifiers: Classifiers, Z: np.ndarray) -> np.ndarray:
     return classifiers.heads().logits(Z)
 
 
+def renumbered(classifiers: Classifiers, number_of: np.ndarray) -> Classifiers:
+    """The same classifier of one member, whose cluster c has the number ``number_of[c]``: (n_clusters,)."""
+    order = torch.from_numpy(np.argsort(number_of))
+    other = Classifiers(classifiers.weight.shape[2], torch.ones(1, len(order), dtype=torch.bool))
+    with torch.no_grad():
+        other.weight.copy_(classifiers.weight[:, order])
+        other.bias.copy_(classifiers.bias[:, order])
+    return other
+
+
 def only_member(classifiers: Classifiers, member: int) -> Classifiers:
     """The classifier of one member by itself."""
     present = classifiers.bias[member] > NEVER / 2  # (widest,), no padding

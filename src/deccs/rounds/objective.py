@@ -17,6 +17,7 @@ from deccs.rounds.losses import (
     mean_over_labeled,
     move_centers,
 )
+from deccs.rounds.pairs import pair_gradient, pair_loss
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Objective:
     weight_by_probability: bool
     moving: str | None = None  # centers follow the batches by their "mean" or "median", or stay
     error: ReconstructionError = SQUARED
+    lambda_pairs: float = 0.0
 
     def __call__(
         self,
@@ -50,6 +52,11 @@ class Objective:
         total = self.lambda_ce * ce + self.consensus_weight * cons + self.rec_weight * rec
         return torch.stack([rec, ce, cons, total])
 
+    def of_pairs(self, logits: torch.Tensor, together: torch.Tensor) -> torch.Tensor:
+        """What pairs add to L; logits are (2 pairs, n_members, n_clusters), the first rows of all pairs first."""
+        p = logits.softmax(2).view(2, len(together), *logits.shape[1:])
+        return self.lambda_pairs * pair_loss(p, together)
+
     def gradients(
         self,
         autoencoder: Autoencoder,
@@ -57,11 +64,15 @@ class Objective:
         x: torch.Tensor,
         y: torch.Tensor,
         centers: torch.Tensor,
+        together: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Move the centers, set ``.grad`` of every weight; the centers and the terms come back."""
+        """Move the centers, set ``.grad`` of every weight; the centers and the terms come back.
+
+        With ``together`` (pairs,) x ends with the first rows of pairs and then their second rows.
+        """
         parts = autoencoder.by_hand()
         if parts:
-            return self.gradients_by_hand(*parts, classifiers, x, y, centers)
+            return self.gradients_by_hand(*parts, classifiers, x, y, centers, together)
         autoencoder.zero_grad(set_to_none=True)
         classifiers.zero_grad(set_to_none=True)
         with precision_for(x.device):
@@ -69,7 +80,11 @@ class Objective:
             logits = classifiers(z)  # (2 batch, n_members, n_clusters)
             if self.moving:
                 centers = move_centers(centers, z[: len(y)].detach(), y, self.moving)
-            terms = self(autoencoder, logits, x, z, y, centers)
+            n = len(x) - (0 if together is None else 2 * len(together))
+            terms = self(autoencoder, logits[:n], x[:n], z[:n], y, centers)
+            if together is not None:
+                of_pairs = self.of_pairs(logits[n:], together)
+                terms = torch.cat([terms[:3], (terms[3] + of_pairs)[None]])
         terms[3].backward()
         return centers, terms.detach()
 
@@ -82,10 +97,15 @@ class Objective:
         x: torch.Tensor,
         y: torch.Tensor,
         centers: torch.Tensor,
+        together: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The same without autograd, whose overhead is most of a tiny network's step."""
         n_clustered = len(y)
-        z, into = encoder.forward_by_hand(x)
+        every_z, into = encoder.forward_by_hand(x)
+        z, of_pairs = every_z, every_z[:0]
+        if together is not None:
+            n_points = len(x) - 2 * len(together)
+            x, z, of_pairs = x[:n_points], every_z[:n_points], every_z[n_points:]
         n_points, n_latent = z.shape
         logits = classifiers(z)
         if self.moving:
@@ -121,12 +141,24 @@ class Objective:
         )
         classifiers.set_gradients(to_logits, z[:n_clustered])
         to_z[:n_clustered] += to_logits.flatten(1) @ classifiers.weight.view(-1, n_latent)
+        if together is not None:
+            pair_logits = classifiers(of_pairs)  # (2 pairs, n_members, n_clusters)
+            both = pair_logits.softmax(2).view(2, len(together), *logits.shape[1:])
+            total_of_pairs = self.lambda_pairs * pair_loss(both, together)
+            to_pairs = self.lambda_pairs * pair_gradient(both, together).flatten(0, 1)
+            classifiers.set_gradients(
+                torch.cat([to_logits, to_pairs]), torch.cat([z[:n_clustered], of_pairs])
+            )
         if self.rec_weight:
             back, out = decoder.forward_by_hand(z)
             rec = self.error(back, x)
             to_z += decoder.backward_by_hand(self.error.gradient(back, x, self.rec_weight), out)
+        if together is not None:
+            to_z = torch.cat([to_z, to_pairs.flatten(1) @ classifiers.weight.view(-1, n_latent)])
         encoder.backward_by_hand(to_z, into, to_input=False)
         total = self.lambda_ce * ce + self.consensus_weight * cons + self.rec_weight * rec
+        if together is not None:
+            total = total + total_of_pairs
         return centers, torch.stack([rec, ce, cons, total])
 
 

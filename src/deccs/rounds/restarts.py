@@ -21,6 +21,7 @@ from deccs.members.neighbors import neighbor_graph, normalized_cut
 from deccs.network.autoencoder import Autoencoder, encode
 from deccs.rounds.algorithm import FULL, learn_consensus
 from deccs.rounds.look import Look
+from deccs.rounds.pairs import Pairs
 from deccs.rounds.records import Consensus
 from deccs.rules import default_restarts
 from deccs.seeds import generator_for, seed_for
@@ -33,7 +34,7 @@ CLEAN = 0.01  # a share of separated neighbors that no other start need improve 
 MOST_JUDGED = 5_000  # points whose neighbors judge the starts
 
 # What all starts have: the arguments of `run_start` before the number of the start.
-Shared = tuple[Autoencoder, Rows, Sequence[Member], Rounds, int, Look | None, Jobs]
+Shared = tuple[Autoencoder, Rows, Sequence[Member], Rounds, int, Look | None, Pairs | None, Jobs]
 
 
 def best_of_starts(
@@ -44,6 +45,7 @@ def best_of_starts(
     root: int,
     *,
     look: Look | None = None,
+    pairs: Pairs | None = None,
     jobs: Jobs = ONE_BY_ONE,
     listeners: Listeners = NOBODY,
     checkpoint: Checkpoint = NO_CHECKPOINT,
@@ -59,7 +61,7 @@ def best_of_starts(
     """
     n_starts = number_of_starts(settings, len(rows), look)
     neighbors = FirstNeighbors(autoencoder, rows, root) if n_starts > 1 and look is None else None
-    shared = (autoencoder, rows, members, settings, root, look, jobs)
+    shared = (autoencoder, rows, members, settings, root, look, pairs, jobs)
     can_spread = n_starts > 1 and not listeners.stopped and can_be_sent(rows, jobs)
     is_spread = can_spread and max(n_places(), jobs.group.size) > 1
     run = spread_starts if is_spread else starts_in_turn
@@ -88,6 +90,7 @@ def run_start(
     settings: Rounds,
     root: int,
     look: Look | None,
+    pairs: Pairs | None,
     jobs: Jobs,
     start: int,
     *,
@@ -103,6 +106,7 @@ def run_start(
         root if start == 0 else seed_for(root, "start", start),
         start=start,
         look=look,
+        pairs=pairs,
         jobs=jobs,
         listeners=listeners,
         checkpoint=checkpoint,

@@ -13,6 +13,7 @@ from deccs.network.reconstruction import error_for
 from deccs.rounds.classifiers import Classifiers
 from deccs.rounds.losses import cluster_centers
 from deccs.rounds.objective import Objective
+from deccs.rounds.pairs import Pairs
 from deccs.rounds.records import Clustered, LossParts, Round
 from deccs.rules import default_lambda_rec, default_update_steps
 from deccs.seeds import generator_for, torch_seeded
@@ -53,7 +54,7 @@ class Update(Learner):
 
     stage = "update"
     learned = ("autoencoder", "classifiers")
-    random = ("batches", "other_batches")
+    random: tuple[str, ...] = ("batches", "other_batches")
     keeps_best = True
 
     def __init__(
@@ -65,6 +66,7 @@ class Update(Learner):
         round_: Round,
         settings: Rounds,
         seed: int,
+        pairs: Pairs | None = None,
     ) -> None:
         self.autoencoder, self.classifiers, self.rows = (
             autoencoder,
@@ -86,6 +88,12 @@ class Update(Learner):
         unclustered = Others(len(rows), clustered.sample)
         self.uses_unclustered = settings.use_unclustered and len(unclustered) > 0
         self.other_batches = Batches(unclustered, size, generator_for(seed, "unclustered"))
+        self.pairs = pairs if settings.lambda_pairs else None
+        if self.pairs is not None:
+            self.pair_batches = Batches(
+                EveryRow(len(self.pairs)), size, generator_for(seed, "pairs")
+            )
+            self.random = (*self.random, "pair_batches")
         self.limit = 10 * self._held_out_loss() + 10  # a loss above has exploded
         autoencoder.train()
 
@@ -100,10 +108,15 @@ class Update(Learner):
         y = self.train.labels[batch]  # (batch, n_members)
         if self.uses_unclustered:
             index = torch.cat([index, next(self.other_batches).to(index.device)])  # (2 batch,)
+        together = None
+        if self.pairs is not None:
+            chosen = next(self.pair_batches)  # (pairs,)
+            together = self.pairs.together[chosen].to(index.device)
+            index = torch.cat([index, self.pairs.index[chosen].T.flatten().to(index.device)])
         # A moved image keeps the labels of the image itself: the members have seen no other.
-        x = self.rows.moved(index, self.batches.generator)  # (2 batch, n_features)
+        x = self.rows.moved(index, self.batches.generator)  # (2 batch + 2 pairs, n_features)
         self.centers, terms = self.objective.gradients(
-            self.autoencoder, self.classifiers, x, y, self.centers
+            self.autoencoder, self.classifiers, x, y, self.centers, together
         )
         return terms
 
@@ -122,7 +135,19 @@ class Update(Learner):
             z = self.autoencoder.encoder(x)
             terms = self.objective(self.autoencoder, self.classifiers(z), x, z, y, self.centers)
             total += float(terms[3]) * len(x)
-        return total / len(held_out.sample)
+        return total / len(held_out.sample) + self._loss_of_pairs()
+
+    def _loss_of_pairs(self) -> float:
+        """Of all pairs, none of which is held out: a state that serves them must not be dropped for it."""
+        if self.pairs is None:
+            return 0.0
+        total = 0.0
+        for place in blocks(len(self.pairs), 1024):
+            index = self.pairs.index[place].T.flatten()  # (2 pairs,)
+            logits = self.classifiers(self.autoencoder.encoder(self.rows[index]))
+            together = self.pairs.together[place].to(logits.device)
+            total += float(self.objective.of_pairs(logits, together)) * len(together)
+        return total / len(self.pairs)
 
 
 def objective_of(round_: Round, settings: Rounds, rows: Rows) -> Objective:
@@ -140,4 +165,5 @@ def objective_of(round_: Round, settings: Rounds, rows: Rows) -> Objective:
         weight_by_probability=settings.weight_by_probability,
         moving=settings.center if settings.moving_centers else None,
         error=error_for(rows),
+        lambda_pairs=settings.lambda_pairs,
     )
