@@ -23,6 +23,7 @@ from deccs.app.run_reading import path_from
 from deccs.counting.cluster_stability import MOST_DRAWN
 from deccs.members.default import MEMBERS
 from deccs.network.by_hand import FeedForward
+from deccs.novelty.learned import MOST_JUDGED
 from deccs.scores import ari
 from deccs.storage import FolderCheckpoint, locks
 from deccs.storage.locks import FolderLock, leave_to_parent
@@ -534,7 +535,8 @@ def test_every_row_is_embedded_once_after_training(place, tmp_path):
             *quick,
         )
     assert code == 0, err
-    assert sum(sizes) == MOST_DRAWN + n_rows  # labels are judged on a sample first
+    # Labels are judged on a sample first; novelty is learned from another one.
+    assert sum(sizes) == MOST_DRAWN + MOST_JUDGED + n_rows
     assert len(rows_of(out / "labels.csv")) == n_rows + 1 and (out / "report.html").exists()
 
 
