@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 export DECCS_DATA ?= $(abspath $(wildcard ../shared/data))
 
-.PHONY: run test test-slow fuzz fuzz-runs soak lint format docs dist bench bench-consensus bench-reading bench-scale bench-start clean
+.PHONY: run test test-slow fuzz fuzz-runs soak lint format docs notebook dist bench bench-consensus bench-reading bench-scale bench-start bench-serve bench-onnx clean
 
 run: $(STAMP)
 	DECCS_DATA= $(BIN)/deccs demo --out out
@@ -44,6 +44,11 @@ format: $(STAMP)
 docs: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 src tests/test_layout.py tests/paper/test_readme.py
 
+# The notebook beside docs/scanpy.md, with its outputs; a minute. It needs scanpy, igraph and leidenalg, which
+# `make` does not install: .venv/bin/pip install -c constraints.txt ".[scanpy]" igraph leidenalg
+notebook: $(STAMP)
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m tools.notebook --fresh docs/notebooks/scanpy.py
+
 dist: $(STAMP)
 	rm -rf dist build
 	$(BIN)/python -m build
@@ -62,10 +67,19 @@ bench-consensus: $(STAMP)
 bench-reading: $(STAMP)
 	$(BIN)/python -m deccs_paper.reading_speed --out results/reading.jsonl
 
+# Exported models on all rows of the eight data sets; MODELS has one for each, half an hour of fits makes those it lacks.
+MODELS ?= runs/models
+bench-onnx: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m deccs_paper.export_check $(MODELS) --fit --out results/onnx.jsonl
+
 # Whole fits of 100,000 to 10,000,000 rows in 2.5 GB of memory, how fast rows are labeled, and what several processes change
 # (quality, pace, a killed one); an hour, 8 GB of disk. SCALE="--only fit label" does a part.
 bench-scale: $(STAMP)
 	$(BIN)/python -m deccs_paper.scale.command --out results/scale.jsonl $(SCALE)
+
+# Requests a second of `deccs serve`, 20,000 malformed requests, a kill, a stop while it works; about five minutes.
+bench-serve: $(STAMP)
+	$(BIN)/python -m deccs_paper.serving_speed --out results/serving.jsonl
 
 # How soon a fitted model answers, from the shell and in Python, before a change and after it; ten minutes.
 BEFORE ?= c15e141

@@ -174,3 +174,18 @@ def test_without_a_search_the_error_says_what_to_do(fitted):
             draw(model)
         with pytest.raises(NotFittedError):
             draw(DECCS(2))
+
+
+def test_reliability_shows_each_bin_with_its_rows():
+    confidence = np.repeat([0.25, 0.95], [4, 1_200])
+    is_right = np.concatenate([[True, False, False, False], np.arange(1_200) < 1_080])
+    ax = plots.plot_reliability(confidence, is_right)
+    assert [bar.get_height() for bar in ax.patches] == pytest.approx([0.25, 0.9])
+    assert [text.get_text() for text in ax.texts] == ["4", "1.2k"]
+    points = ax.get_lines()[1]
+    assert points.get_xdata() == pytest.approx([0.25, 0.95])
+    assert points.get_ydata() == pytest.approx([0.25, 0.9])
+    assert ax.get_title() == "1,204 rows, calibration error 0.050"  # 1,200 x 0.05 / 1,204
+    given = plots.new_axes()
+    assert plots.plot_reliability(confidence, is_right, given, n_bins=5) is given
+    assert pyplot.get_fignums() == []

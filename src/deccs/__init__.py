@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from deccs._version import __version__
 
 if TYPE_CHECKING:
-    from deccs import consensus, datasets, deep, plots, report, scores
+    from deccs import calibration, consensus, datasets, deep, export, plots, report, scanpy, scores
     from deccs.answer import Answer
     from deccs.consensus import (
         AutoencoderConsensus,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from deccs.predictor import Predictor, load
     from deccs.rounds.records import Round
     from deccs.settings import Network, Pretraining, Rounds
+    from deccs.watching.drift import Drift, drift
 
 # Where the names are. They are loaded when first used: torch takes seconds, and who asks for --help needs none of it.
 HOMES = {
@@ -51,6 +52,8 @@ HOMES = {
     "distributed": "group.joining",
     "kinds_of": "data.kinds",
     "default_members": "members.default",
+    "drift": "watching.drift",
+    "Drift": "watching.drift",
     **dict.fromkeys(
         (
             "AutoencoderConsensus",
@@ -62,7 +65,17 @@ HOMES = {
         "consensus",
     ),
 }
-MODULES = ("consensus", "datasets", "deep", "plots", "report", "scores")
+MODULES = (
+    "calibration",
+    "consensus",
+    "datasets",
+    "deep",
+    "export",
+    "plots",
+    "report",
+    "scanpy",
+    "scores",
+)
 
 
 def __getattr__(name: str) -> object:
@@ -84,6 +97,7 @@ __all__ = [
     "DECCS",
     "Answer",
     "Callback",
+    "Drift",
     "Network",
     "Progress",
     "Rounds",
@@ -101,15 +115,19 @@ __all__ = [
     "Round",
     "TrainingError",
     "__version__",
+    "calibration",
     "consensus",
     "count_clusters",
     "datasets",
     "deep",
     "default_members",
     "distributed",
+    "drift",
+    "export",
     "kinds_of",
     "load",
     "plots",
     "report",
+    "scanpy",
     "scores",
 ]

@@ -21,6 +21,7 @@ class Answer:
     confidence: np.ndarray | None = None  # (n,) how sure the label is, from 0 to 1
     support: np.ndarray | None = None  # (n,) how well the members agree with it, from 0 to 1
     members: np.ndarray | None = None  # (n_members, n) labels, numbered like the clusters
+    unedited: np.ndarray | None = None  # (n,) labels before edits, of a model that was edited
     novelty: np.ndarray | None = None  # (n,) the share of the rows of the fit that are less unusual
 
     def __len__(self) -> int:

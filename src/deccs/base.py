@@ -7,6 +7,7 @@ A model that only predicts is made of the same classes. So what a fit needs is i
 from __future__ import annotations
 
 import copy
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -29,11 +30,13 @@ from deccs.checks import (
     check_enough_points,
     check_fitted,
     check_parameters,
+    check_value,
     instance,
     is_whole,
     k_bounds,
     one_of,
     settings,
+    share,
     whole,
 )
 from deccs.counting.drawn import Drawn
@@ -45,6 +48,7 @@ from deccs.data.learning_rows import MOST_ROWS, learning_rows
 from deccs.data.scalers import fit_scaler
 from deccs.data.scaling import Scaler, widths_of
 from deccs.data.source import (
+    ArrayRows,
     PartRows,
     RowSource,
     SelectedRows,
@@ -63,13 +67,16 @@ from deccs.events import Listeners, Progress
 from deccs.group.group import ALONE, Group, check_same
 from deccs.group.joining import current_group
 from deccs.labeling import PartLabels, by_part, spans_of
-from deccs.labels import warn_of_empty_clusters
+from deccs.labels import NOISE, warn_of_empty_clusters
 from deccs.loaded import is_module
-from deccs.seeds import generator_for, root_seed
+from deccs.novelty.evidence import LEAST_KEPT
+from deccs.novelty.learned import MOST_JUDGED, Novelty, joined_rows, learn_novelty, seen_rows
+from deccs.seeds import generator_for, root_seed, seed_for
 from deccs.settings import Network, Pretraining, without_steps
 from deccs.storage import NO_CHECKPOINT, Checkpoint, FolderCheckpoint, Maybe, wholes
 from deccs.storage.checkpoints import FitFacts, as_fact
 from deccs.storage.models import ModelFiles
+from deccs.watching.sketch import Sketch, rows_to_sketch
 
 if TYPE_CHECKING:
     from deccs.data.rows import Rows
@@ -165,6 +172,7 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
 
     ADDED: ClassVar[Mapping[str, Any]] = {"kinds": None}
     LEARNS_FROM_A_SAMPLE: ClassVar[bool] = False  # of more rows than learning can use
+    TELLS_NOVELTY: ClassVar[bool] = False  # whether a fit learns what is unusual
     KEEPS_EMBEDDING: ClassVar[bool] = False  # so that clusters can be split without the data
     LEARNED: ClassVar[Mapping[str, Any]] = {
         "n_features_in_": Annotated[int, whole(at_least=1)],
@@ -178,6 +186,8 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
         "_sample_places": Maybe(wholes("n_counted", least=0, small=True)),
         "_drawn": Maybe(Drawn),
         "_stability": Maybe(list[ClusterStability]),
+        "novelty_": Maybe(Novelty | None),
+        "sketch_": Maybe(Sketch | None),
     }
 
     n_clusters: Annotated[int | str | range, N_CLUSTERS] = 8
@@ -204,6 +214,8 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
             "_drawn",
             "_stability",
             "learning_rows_",
+            "novelty_",
+            "sketch_",
             "embedding_",
             *STATE_OF_EDITS,
         ):  # of an earlier fit
@@ -297,20 +309,48 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
         if not hasattr(self, "n_clusters_"):
             self.n_clusters_ = max(int(labels.max()) + 1, self.n_wanted or 1)
         self._name_clusters(fit.source, labels)
+        self.sketch_: Sketch | None = self._sketched(fit.source)
+        if self.TELLS_NOVELTY:
+            self.novelty_: Novelty | None = self._learned_novelty(fit)
 
-    def answer(self, X: Any) -> Answer:
-        """All the model says of X, from one pass over its rows; the other methods are views of it."""
-        return Answer.joined(self.answers(X))
+    def answer(self, X: Any, *, novelty: bool = False) -> Answer:
+        """All the model says of X, from one pass over its rows; the other methods are views of it.
 
-    def answers(self, X: Any) -> Iterator[Answer]:
+        ``novelty=True`` also tells how unusual each row is, see :meth:`novelty`.
+        """
+        return Answer.joined(self.answers(X, novelty=novelty))
+
+    def answers(self, X: Any, *, novelty: bool = False) -> Iterator[Answer]:
         """The answer for X block by block, in the order of the rows."""
         source = self._checked(X)
+        if novelty:
+            return self._answers_with_novelty(source)
         is_many = source.shape[0] > MOST_ROWS
         return self._fast_answers(source) if is_many else self._answers(source)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The cluster of each point, new or old: (n_points,)."""
-        return np.concatenate(list(self._label_blocks(self._checked(X))))
+    def predict(self, X: Any, *, reject: float | None = None) -> np.ndarray:
+        """The cluster of each point, new or old: (n_points,).
+
+        ``reject=0.01`` gives -1 to rows that are more unusual than 99 of 100 new rows of the fit's kind,
+        see :meth:`novelty`.
+        """
+        source = self._checked(X)
+        check_value("reject", reject, NONE | share())
+        if reject is None:
+            return np.concatenate(list(self._label_blocks(source)))
+        answer = Answer.joined(self._answers_with_novelty(source))
+        assert answer.novelty is not None
+        return np.where(answer.novelty > 1 - reject, NOISE, answer.labels)
+
+    def novelty(self, X: Any) -> np.ndarray:
+        """How unusual each row is: (n_points,), the share of new rows of the fit's kind that are less so.
+
+        Judged by the distance to the nearest rows of a sample of the fit, in the columns and in the
+        representation, compared with what is usual there; see docs/watching.md. One in a hundred rows of
+        the same kind has a novelty above .99, a row like no other nearly 1.
+        """
+        answers = self._answers_with_novelty(self._checked(X))
+        return np.concatenate([answer.novelty for answer in answers])
 
     def describe(self, X: Any) -> Description:
         """What makes each cluster different, in words: names, rules and differences of columns.
@@ -324,6 +364,35 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
         described = describe(self._described(source), labels, n_clusters)
         names = getattr(self, "cluster_names_", ())
         return replace(described, names=names) if len(names) == n_clusters else described
+
+    def export(
+        self,
+        path: str | PathLike[str],
+        *,
+        precision: str = "double",
+        outputs: Sequence[str] | None = None,
+        check: Any = True,
+    ) -> None:
+        """Write the model to one ONNX file, which answers without Python: from raw columns to labels.
+
+        The file is run by onnxruntime, where it is installed, and compared with the model: an ExportError tells of
+        any difference, and nothing is written.
+
+        Parameters
+        ----------
+        path : where to; an existing file is replaced
+        precision : "double" or "single"
+            "double": all labels are those of ``predict``. "single": half the size, and rows that are on a border
+            may get the label of the other side.
+        outputs : list of names, default=None
+            What the file says: "labels", "probabilities", "confidence", "novelty", "embedding", "members"; None for
+            those of the first four that the method has.
+        check : bool or rows, default=True
+            Rows to compare on, beside those near the rows that the model keeps, and extreme ones. False: do not.
+        """
+        # By name, as in storage: what methods share must not import what knows all of them.
+        onnx_file = importlib.import_module("deccs.export.onnx_file")
+        onnx_file.export(self, path, precision=precision, outputs=outputs, check=check)
 
     def _numbered_names(self) -> tuple[str, ...]:
         n_clusters = getattr(
@@ -497,6 +566,9 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
         self._check_edits()
         if self.n_features_in_ > MOST_FEATURES:
             raise ValueError(f"n_features_in_ must be at most {MOST_FEATURES:,}")
+        novelty: Novelty | None = getattr(self, "novelty_", None)
+        if novelty is not None and not novelty.is_of(self._widths[0], self._n_found):
+            raise ValueError("novelty_ is not of a fit with n_features_in_ and so many clusters")
         if hasattr(self, "count_"):
             self.count_.check(self._n_learned)
             if not hasattr(self, "n_clusters_"):
@@ -582,6 +654,56 @@ class Clusterer(Learned, Editable, ModelFiles, Parameters, ABC):
     def _label_blocks(self, source: RowSource) -> Iterable[np.ndarray]:
         return self._edited_blocks(
             lambda: self._learned_label_blocks(source), lambda: self._answers(source)
+        )
+
+    def _sketched(self, source: RowSource) -> Sketch | None:
+        """What the columns look like, for later data to be compared with."""
+        rows = evenly(source.shape[0], rows_to_sketch(*source.shape))
+        return Sketch.of(self._described(SelectedRows(source, rows)))
+
+    def _learned_novelty(self, fit: Fit) -> Novelty | None:
+        """What is unusual, learned from a sample of the rows that the fit learned from."""
+        from deccs.counting.evidence import affordable
+        from deccs.data.sampling import draw_rows
+
+        n_rows, n_features = fit.source.shape
+        most = affordable(MOST_JUDGED, n_features)
+        index = draw_rows(n_rows, most, generator_for(fit.root, "novelty")).numpy()
+        parts = [
+            seen_rows(answer, scaled)
+            for answer, scaled in self._answers_and_rows(SelectedRows(fit.source, index))
+        ]
+        return learn_novelty(joined_rows(parts), self._n_found, seed_for(fit.root, "novelty"))
+
+    def _answers_with_novelty(self, source: RowSource) -> Iterator[Answer]:
+        novelty: Novelty | None = getattr(self, "novelty_", None)
+        if novelty is None:
+            raise AttributeError(self._why_no_novelty())
+        for answer, scaled in self._answers_and_rows(source):
+            # Judged before the edits: they change the names of clusters, not what the fit has seen.
+            unusual = novelty(seen_rows(answer, scaled))
+            yield self._as_edited(replace(answer, novelty=unusual))
+
+    def _answers_and_rows(self, source: RowSource) -> Iterator[tuple[Answer, np.ndarray]]:
+        """What was learned of rows with the rows, scaled, block by block."""
+        for _, block in each_block(source, self._widths[1]):
+            answer = Answer.joined(self._learned_answers(ArrayRows(block)))
+            yield answer, self.scaler_(block)
+
+    def _why_no_novelty(self) -> str:
+        if not self.TELLS_NOVELTY:
+            return (
+                f"{type(self).__name__} has no network and does not tell how unusual rows are. "
+                "DECCS and the methods of deccs.deep do."
+            )
+        if hasattr(self, "novelty_"):
+            return (
+                f"The fit had {len(self.labels_)} rows, and {LEAST_KEPT} are needed to tell how "
+                "unusual others are. Fit with more rows."
+            )
+        return (
+            "This model was fitted by an older deccs and does not know how unusual rows are. "
+            "Fit it again."
         )
 
     def _source_to_fit(self, X: Any, group: Group) -> RowSource:
@@ -716,6 +838,7 @@ class TrainedEmbedder(Embedder):
     """
 
     LEARNS_FROM_A_SAMPLE: ClassVar[bool] = True
+    TELLS_NOVELTY: ClassVar[bool] = True
     LEARNED: ClassVar[Mapping[str, Any]] = {"autoencoder_": Annotated[Any, AUTOENCODER]}
 
     device: Annotated[str, instance(str, words="'auto' or the name of a device of torch")] = "auto"

@@ -275,6 +275,7 @@ class ConsensusModel(LearnedConsensus, SoftClusterer, AutoencoderEmbedder):
             confidence=agreed,
             support=agreed,
             members=self._renumbered(members) if self._steps else members,
+            unedited=learned if self._steps else None,
         )
 
     def _as_edited(self, answer: Answer) -> Answer:

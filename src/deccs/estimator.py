@@ -393,7 +393,13 @@ class DECCS(Transformer, ConsensusModel, SoftEstimator):
         count = getattr(self, "count_", None)
         signs = None if count is None else count.signs
         trust, self._stability = judge(
-            fit.source, self.scaler_, self._labels_of, fit.root, self.n_clusters_, signs
+            fit.source,
+            self.scaler_,
+            self._labels_of,
+            fit.root,
+            self.n_clusters_,
+            signs,
+            of_views=self.seen_ is not None,
         )
         self.trust_: Trust | None = trust
         fit.listeners.tell("on_progress", Progress("confidence", 1, 1))

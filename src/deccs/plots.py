@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from deccs.calibration import N_BINS, Bins, bins_of
 from deccs.checks import check_fitted
 from deccs.counting.records import Count
 from deccs.counting.words import (
@@ -185,6 +186,58 @@ def plot_agreement(model: Fitted, ax: Axes | None = None) -> Axes:
         color=INK,
     )
     return ax
+
+
+def plot_reliability(
+    confidence: ArrayLike, is_right: ArrayLike, ax: Axes | None = None, n_bins: int = N_BINS
+) -> Axes:
+    """The share of right rows over their confidence, with the number of rows in each bin.
+
+    ``is_right`` says of each row whether its label turned out to be right, (n,). On the dashed line
+    8 of 10 rows with a confidence of 0.8 are right; bars below it are too confident. The title has
+    the expected calibration error.
+    """
+    return draw_reliability(bins_of(confidence, is_right, n_bins), new_axes() if ax is None else ax)
+
+
+def draw_reliability(bins: Bins, ax: Axes) -> Axes:
+    """The plot of rows that are in bins already."""
+    filled, n_bins = np.flatnonzero(bins.counts), len(bins.counts)
+    share = bins.share_right[filled]
+    ax.bar((filled + 0.5) / n_bins, share, 0.94 / n_bins, color="#BCD4E6", label="right")
+    ax.plot([0, 1], [0, 1], color="#888888", lw=1.1, ls=(0, (3, 2)), label="calibrated")
+    ax.plot(
+        bins.confidence[filled], share, color=PALETTE[0], lw=1.8, marker="o", ms=4, label="right"
+    )
+    for place, height, count in zip(filled, share, bins.counts[filled], strict=True):
+        ax.text(
+            (place + 0.5) / n_bins,
+            height + 0.015,
+            short_count(int(count)),
+            ha="center",
+            va="bottom",
+            fontsize=SMALL - 2,
+            color=INK,
+        )
+    ax.set(xlim=(0, 1), ylim=(0, 1.08), xlabel="confidence", ylabel="share of right labels")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_title(
+        f"{int(bins.counts.sum()):,} rows, calibration error {bins.error:.3f}",
+        fontsize=TEXT,
+        color=INK,
+    )
+    return ax
+
+
+def short_count(count: int) -> str:
+    """A number of rows in at most four letters or so.
+
+    >>> short_count(950), short_count(1_234), short_count(56_789)
+    ('950', '1.2k', '57k')
+    """
+    if count < 1_000:
+        return str(count)
+    return f"{count / 1_000:.1f}k" if count < 9_950 else f"{round(count / 1_000)}k"
 
 
 class Counted(Protocol):

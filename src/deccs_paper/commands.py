@@ -46,7 +46,8 @@ PoolAgain = Annotated[bool, typer.Option("--again", help="Also repeat runs that 
 
 
 def add_commands(app: typer.Typer) -> None:
-    for command in (reproduce, benchmark, yardstick, how_many, confidence, mixed, demo):
+    of_experiments = (confidence, novelty, mixed, months)
+    for command in (reproduce, benchmark, yardstick, how_many, *of_experiments, demo):
         app.command(rich_help_panel=PANEL)(command)
 
 
@@ -341,8 +342,22 @@ def confidence(
     page: PoolPage = None,
     again: PoolAgain = False,
     learn: Annotated[
-        bool, typer.Option("--learn", help="Learn the weights of confidence from the records.")
+        bool, typer.Option("--learn", help="Learn the weights of confidence from --terms.")
     ] = False,
+    terms: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            show_default=False,
+            help="Keep what confidence is weighed from, of 1,000 rows of each data set.",
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", show_default=False, help="Draw the reliability plot as a .png."
+        ),
+    ] = None,
 ) -> None:
     """Measure what the confidence of DECCS is worth, on labeled data sets and on noise.
 
@@ -361,7 +376,65 @@ def confidence(
             page=page,
             again=again,
             learn=learn,
+            terms=terms,
+            picture=picture,
         )
+
+
+def months(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME ...", help="Data sets: NAME.npz in a --folder.")
+    ],
+    folder: Annotated[
+        list[Path] | None,
+        typer.Option("--folder", metavar="DIR", help="Where data sets are; may be repeated."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Years of each data set.")] = 1,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The file of records.")
+    ] = Path("results/months.jsonl"),
+    page: PoolPage = None,
+) -> None:
+    """Fit twelve months of drifting data, each like the month before or by itself.
+
+    One JSON line per month; months that have one are not repeated.
+    """
+    from deccs_paper.months import command
+
+    folders = folder or [Path("../shared/data"), Path("../shared/pool")]
+    command.command(names, folders, seeds, out, page)
+
+
+def novelty(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FOLDER ...]", help="Folders of .npz files with X and y.", show_default=False
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(show_default=False, help="These data sets: a,b,c. Else six of the paper's."),
+    ] = None,
+    classes: Annotated[int, typer.Option(min=1, help="Classes left out of each data set.")] = 3,
+    jobs: PoolJobs = 1,
+    backend: Backend = None,
+    address: Address = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The file of records.")
+    ] = Path("results/novelty.jsonl"),
+    page: PoolPage = None,
+    again: PoolAgain = False,
+) -> None:
+    """Measure what novelty is worth: leave classes out, and look whether their rows are found.
+
+    One JSON line per run. Runs that have one are not repeated: interrupted, the same command
+    resumes. No fit sees the classes.
+    """
+    from deccs_paper.novelty import command
+
+    with runs_on(backend, address, jobs):
+        command.command(folders or [], data, classes, jobs=jobs, out=out, page=page, again=again)
 
 
 def mixed(

@@ -23,6 +23,7 @@ from deccs.app.run_reading import path_from
 from deccs.counting.cluster_stability import MOST_DRAWN
 from deccs.members.default import MEMBERS
 from deccs.network.by_hand import FeedForward
+from deccs.novelty.learned import MOST_JUDGED
 from deccs.scores import ari
 from deccs.storage import FolderCheckpoint, locks
 from deccs.storage.locks import FolderLock, leave_to_parent
@@ -534,7 +535,8 @@ def test_every_row_is_embedded_once_after_training(place, tmp_path):
             *quick,
         )
     assert code == 0, err
-    assert sum(sizes) == MOST_DRAWN + n_rows  # labels are judged on a sample first
+    # Labels are judged on a sample first; novelty is learned from another one.
+    assert sum(sizes) == MOST_DRAWN + MOST_JUDGED + n_rows
     assert len(rows_of(out / "labels.csv")) == n_rows + 1 and (out / "report.html").exists()
 
 
@@ -803,3 +805,18 @@ def test_names_that_are_not_utf_8_are_in_all_results(tmp_path, place):
     assert "\\udcff.png" in (tmp_path / "run" / "labels.csv").read_text(encoding="utf-8")
     assert (tmp_path / "run" / "report.html").exists()
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["data"]["rows"] == 12
+
+
+def test_export_writes_a_file_that_labels_rows(run, tmp_path, blobs, monkeypatch):
+    onnxruntime = pytest.importorskip("onnxruntime", reason="pip install 'deccs[onnx]'")
+    monkeypatch.chdir(tmp_path)
+    code, _, err = deccs("export", run, "--precision", "double")
+    assert code == 0 and "Wrote run.onnx:" in err
+    session = onnxruntime.InferenceSession("run.onnx")
+    model = DECCS.load(run / "model")
+    (labels,) = session.run(["labels"], {"X": blobs.X})
+    np.testing.assert_array_equal(labels, model.predict(blobs.X))
+    code, _, err = deccs("export", run)
+    assert code == 2 and "run.onnx exists. Give another file with --out" in err
+    code, _, err = deccs("export", run, "--overwrite", "--outputs", "labels,colors")
+    assert code == 2 and "outputs must be some of labels" in err

@@ -1,5 +1,6 @@
 """Options: declared once, and everything else follows."""
 
+import importlib
 import os
 import re
 from collections.abc import Mapping
@@ -60,7 +61,8 @@ def test_a_new_option_is_one_field(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("name", "request_type"), Request.COMMANDS.items())
 def test_every_command_has_a_function_help_and_options(name, request_type):
-    assert callable(getattr(commands, name))
+    home = importlib.import_module(f"deccs.app.{cli.HOMES.get(name, 'commands')}")
+    assert callable(getattr(home, name))
     code, out, _ = deccs(name, "--help")
     assert code == 0 and request_type.__doc__.split(".")[0].split()[0] in out
     for entry in request_type.entries().values():

@@ -1,6 +1,7 @@
 """How far labels can be trusted: the parts by hand, noise, strange rows, files."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,13 +10,20 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import scale
 
 from deccs import DECCS, ConsensusClustering, Network, OneGroupWarning, Pretraining, Rounds
-from deccs.counting import judging
+from deccs.counting import judging, trust
 from deccs.counting.drawn import Drawn
 from deccs.counting.judging import signs_for, trust_in
 from deccs.counting.one_group import columns_permuted
 from deccs.counting.records import ClusterStability
 from deccs.counting.signs import Signs
-from deccs.counting.trust import WITHOUT_SIGNS, Trust, around
+from deccs.counting.trust import (
+    WITHOUT_SIGNS,
+    Trust,
+    about_neighbors_of,
+    neighbors_of,
+    share_of,
+)
+from deccs.counting.untrained import Untrained
 from deccs.data.source import source_of
 from deccs.inference.seen import Components
 from deccs.report import write_report
@@ -38,15 +46,22 @@ def drawn(n=30):
     return Drawn(X, np.repeat([0, 1], n), 0)
 
 
-def stability(jaccard=(0.9, 0.6), reference=0.5):
+def stability(jaccard=(0.9, 0.6), reference=0.5, depth=1.0):
     return [
-        ClusterStability(cluster, 30, value, reference, 1.0, 1.0, "stable")
+        ClusterStability(cluster, 30, value, reference, 1.0, depth, "stable")
         for cluster, value in enumerate(jaccard)
     ]
 
 
 def trust_of(signs=CLEAR, n_clusters=2, **given):
-    return trust_in(drawn(), n_clusters, Components(np.zeros(2), None), signs, stability(**given))
+    """What is known where a member finds the clusters again in each of two resamples."""
+    sample = drawn()
+    resamples = np.stack(
+        [np.where(np.arange(60) % 5 == left, -1, sample.labels) for left in (0, 1)]
+    )
+    untrained = Untrained(resamples.astype(np.int16))
+    parts = Components(np.zeros(2), None), signs, stability(**given), untrained
+    return trust_in(sample, n_clusters, *parts)
 
 
 # ---- by hand
@@ -56,19 +71,21 @@ def test_neighbors_equal_a_slow_loop():
     sample = drawn()
     rng = np.random.default_rng(1)
     points, labels = rng.uniform(-5, 25, size=(40, 2)), rng.integers(0, 2, 40)
-    share, distance = around(points, labels, sample)
-    for point, label, one, far in zip(points, labels, share, distance, strict=True):
-        distances = np.linalg.norm(sample.points - point, axis=1)
-        order = np.argsort(distances)
-        assert one == (np.sum(sample.labels[order[:10]] == label) + 0.5) / 11
-        assert far == pytest.approx(distances[order[19]])
+    for look in (neighbors_of, about_neighbors_of):
+        places, distance = look(points, sample)
+        share = share_of(sample.labels[places] == labels[:, None])
+        for point, label, one, far in zip(points, labels, share, distance, strict=True):
+            distances = np.linalg.norm(sample.points - point, axis=1)
+            order = np.argsort(distances)
+            assert one == (np.sum(sample.labels[order[:10]] == label) + 0.5) / 11
+            assert far == pytest.approx(distances[order[19]], rel=1e-2)
 
 
 def test_a_row_is_not_its_own_neighbor():
     sample = Drawn(np.arange(30.0)[:, None], np.arange(30) % 2, 0)
-    share, distance = around(np.array([[0.0]]), np.array([0]), sample)
+    places, distance = neighbors_of(np.array([[0.0]]), sample)
     assert distance == [20.0]  # 1, 2, ... 20
-    assert share == [(5 + 0.5) / 11]  # 2, 4, ... 10 of 1, ... 10
+    assert_array_equal(places, [range(1, 11)])
 
 
 def test_alone_or_among_thousands_a_row_has_the_same_bits():
@@ -91,12 +108,43 @@ def test_each_part_counts():
 
     assert sure() > 0.8
     assert sure(support=0.2) < sure()
-    assert sure(edge) < sure() - 0.3  # far from all other rows
-    assert sure(label=1) < sure() - 0.3  # the neighbors say otherwise, and its rows are elsewhere
-    shaky = trust_of(jaccard=(0.3, 0.3))
-    assert sure(trust=shaky) < sure() - 0.1
+    assert sure(edge) < sure() - 0.05  # far from all other rows
+    assert sure(label=1) < sure() - 0.03  # the neighbors say otherwise, and its rows are elsewhere
+    flat = trust_of(depth=-0.5)
+    assert sure(trust=flat) < sure() - 0.1
+    assert sure(trust=trust_of(depth=-2)) == sure(trust=trust_of(depth=-1))
+    mixed = np.tile(np.arange(60) % 2, (2, 1)).astype(np.int16)  # resamples find other clusters
+    lost = replace(made, untrained=Untrained(mixed))
+    assert sure(trust=lost) < sure() - 0.01
     without = trust_of(signs=NONE)
     assert sure(trust=without) == pytest.approx(WITHOUT_SIGNS * sure())
+
+
+def test_together_by_hand():
+    # The cluster 0 of four rows: three of them with row 0 in the first resample, two of three in the second.
+    labels = np.array([0, 0, 0, 0, 1])
+    untrained = Untrained(np.array([[0, 0, 0, 1, 1], [0, -1, 0, 1, 1]]))
+    table = untrained.togetherness(labels, 2)
+    assert_allclose(table[0], [(3 / 4 + 2 / 3) / 2, 0], rtol=1e-6)
+    assert_allclose(table[1], [3 / 4, 0])  # it was left out once
+    assert_allclose(table[4], [(1 / 4 + 1 / 3) / 2, 1], rtol=1e-6)
+
+
+def test_a_model_of_before_is_judged_by_the_old_weights():
+    old = replace(trust_of(), untrained=None, valleys=None)
+    points, labels, support = np.zeros((2, 2)), np.array([0, 1]), np.array([0.9, 0.9])
+    terms = old.terms(points, labels, support)
+    assert set(terms) == set(trust.OLD_WEIGHTS)
+    expected = trust.sigmoid(trust.weighed(trust.OLD_WEIGHTS, terms))
+    assert_array_equal(old.confidence(points, labels, support), expected)
+    with pytest.raises(ValueError, match="both untrained and valleys"):
+        replace(old, valleys=np.zeros(2)).check_stored()
+
+
+def test_edited_labels_are_judged_by_the_same_resamples():
+    made = trust_of()
+    merged = replace(made, drawn=replace(made.drawn, labels=np.zeros(60, int)))
+    assert_allclose(merged.untrained.togetherness(merged.drawn.labels, 2)[:, 0], 0.5)
 
 
 def test_rows_far_out_of_range_have_no_confidence_and_no_warning():
@@ -118,8 +166,8 @@ def test_clusters_that_are_too_small_to_judge_get_the_mean():
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 def test_a_few_rows_are_enough(n):
     sample = Drawn(np.arange(float(n))[:, None], np.zeros(n, int), 0)
-    share, distance = around(np.array([[0.5]]), np.array([0]), sample)
-    assert 0 < share[0] < 1 and distance[0] > 0
+    places, distance = neighbors_of(np.array([[0.5]]), sample)
+    assert 0 < share_of(sample.labels[places] == 0)[0] < 1 and distance[0] > 0
 
 
 def test_copies_of_one_row_are_not_infinitely_dense():

@@ -43,7 +43,9 @@ def test_the_plug_in_is_found_once_whether_it_is_declared_or_not(monkeypatch, de
         "yardstick",
         "how_many",
         "confidence",
+        "novelty",
         "mixed",
+        "months",
         "demo",
     ]
 

@@ -34,6 +34,8 @@ def assert_same_answers(model, name, rtol=1e-9):
         before, now = EXPECTED[f"{name}/{method}"], getattr(model, method)(X)
         if method == "consensus_confidence" and isinstance(model, DECCS):
             now = model.answer(X).support  # what confidence was, before it rested on the raw data
+        if method == "transform" and type(model).__name__ == "IEC":
+            now = now * np.sign((now * before).sum(axis=0))  # singular vectors have no sign
         assert_allclose(now, before, rtol=rtol, atol=rtol)
 
 

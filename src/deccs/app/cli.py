@@ -22,7 +22,8 @@ from deccs.app.output import (
 from deccs.app.plugins import add_plugin_commands
 from deccs.app.request import Argument, Entry, Request
 
-HOMES = {"predict": "predicting"}  # of commands that need little; the others are in ``commands``
+# Of commands that need little; the others are in ``commands``.
+HOMES = {"predict": "predicting", "serve": "serving", "mcp": "mcp.server", "skill": "skill"}
 
 
 class Commands(TyperGroup):

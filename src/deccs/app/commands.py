@@ -39,17 +39,27 @@ from deccs.app.request import (
     CompareRequest,
     DatasetsRequest,
     EditRequest,
+    ExportRequest,
     FitRequest,
     InfoRequest,
     PlanRequest,
     RenameRequest,
     ReportRequest,
     RequestError,
+    WatchRequest,
 )
 from deccs.app.run_error import RunError
 from deccs.app.run_folder import RunLog, RunWriter, write_run_report
 from deccs.app.run_reading import load_model, read_summary, training_table
 from deccs.app.summary import is_of_same_fit, summarize, summary_text
+from deccs.app.watching import (
+    DRIFTED,
+    drift_in,
+    entry_for,
+    file_sha256,
+    model_sha256,
+    table_rows,
+)
 from deccs.base import Clusterer
 from deccs.clock import Clock
 from deccs.data.kinds import ColumnKind, short
@@ -68,8 +78,10 @@ from deccs.group.watch import GroupError
 from deccs.json_values import finite
 from deccs.members import default
 from deccs.network.device import pick_device
+from deccs.report.drift_page import write_history_page
 from deccs.storage import CheckpointError, FolderCheckpoint, InUseError
 from deccs.storage.locks import NAME as LOCK
+from deccs.watching import history
 
 MOST_KINDS_SHOWN = 60  # columns
 MOST_MOVES_SHOWN = 20  # between two runs
@@ -83,6 +95,8 @@ EXTRAS = (
     "matplotlib",
     "pymetis",
     "mtkahypar",
+    "onnx",
+    "onnxruntime",
 )
 
 
@@ -290,7 +304,7 @@ def train(
     with ExitStack() as stack:
         stack.enter_context(warnings_as_notes(output))
         stack.enter_context(prints_to_stderr())
-        callbacks: list[Any] = [writer, log]
+        callbacks: list[Any] = [writer, log, *output.listeners]
         if not output.quiet:
             callbacks.append(stack.enter_context(Display(output.stderr)))
         model.set_params(callbacks=callbacks)
@@ -366,6 +380,49 @@ def title_of(file: str) -> str:
     return f"Clusters of {without_password(file).rpartition('/')[2]}"
 
 
+def watch(request: WatchRequest, output: Output) -> None:
+    """Compare files with the fit; lines of earlier files stay as they are."""
+    model, preprocessing = load_model(request.run)
+    path, fingerprint = request.run / history.HISTORY, model_sha256(request.run)
+    if not request.run.is_dir():
+        raise RunError(f"{request.run} is a file. Give the folder that `deccs fit` has written.")
+    entries, compared = history.read(path), []
+    for file in request.files:
+        sha256 = file_sha256(file)
+        entry = history.known_as(entries, sha256, fingerprint)
+        if entry is not None:
+            output.note(f"{without_password(file)} was compared before, as {entry.file}.")
+            compared.append(entry)
+            continue
+        coding = getattr(model, "coding_", None)
+        table = read_like(file, preprocessing, coding, missing=request.missing, query=request.query)
+        with warnings_as_notes(output):
+            drift = drift_in(model, table)
+        if drift is None:
+            output.note(f"{without_password(file)} has too few rows to be compared.")
+            continue
+        entry = entry_for(drift, file, sha256, fingerprint)
+        history.append(path, entry)
+        entries.append(entry)
+        compared.append(entry)
+        output.note(f"{entry.file}: {entry.summary}")
+    if request.page is not None:
+        write_history_page(entries, request.page, f"Drift since the fit of {request.run.name}")
+        output.note(f"Wrote {request.page}.")
+    heads = [
+        "file",
+        ">rows",
+        ">unlike the fit",
+        "cluster that changed most",
+        "columns that moved",
+        "",
+    ]
+    rows = [[printable(cell) for cell in row] for row in table_rows(entries)]
+    output.result({"files": [dict(entry.document) for entry in entries]}, grid(heads, rows))
+    if request.fail_on_drift and any(entry.is_drift for entry in compared):
+        raise typer.Exit(DRIFTED)
+
+
 def report(request: ReportRequest, output: Output) -> None:
     model, preprocessing = load_model(request.run)
     table = training_table(request.run, request.data, preprocessing, model, request.query)
@@ -373,6 +430,16 @@ def report(request: ReportRequest, output: Output) -> None:
     data = request.data or str(read_summary(request.run)["data"]["file"])
     write_run_report(model, table, path, title_of(data))
     output.note(f"Wrote the report to {path}.")
+
+
+def export(request: ExportRequest, output: Output) -> None:
+    out = request.out or Path(f"{request.run.resolve().name}.onnx")
+    if out.exists() and not request.overwrite:
+        raise RunError(f"{out} exists. Give another file with --out, or add --overwrite.")
+    model, _ = load_model(request.run)
+    with warnings_as_notes(output):
+        model.export(out, precision=request.precision, outputs=request.outputs)
+    output.note(f"Wrote {out}: {out.stat().st_size:,} bytes.")
 
 
 def rename(request: RenameRequest, output: Output) -> None:

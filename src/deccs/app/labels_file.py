@@ -161,6 +161,8 @@ class LabelsFile:
         self._begin(list(columns))
         if answer.confidence is not None:
             columns["confidence"] = [f"{value:.4f}" for value in answer.confidence]
+        if answer.novelty is not None:
+            columns["novelty"] = [f"{value:.6f}" for value in answer.novelty]
         for values in zip(*columns.values(), strict=True):
             for row_id, kept in self.rows:
                 self._write_row(row_id, values if kept else self._empty)
@@ -187,12 +189,14 @@ class LabelsFile:
 
 
 def label_columns(answer: Answer, names: Sequence[str] | None) -> dict[str, list[Any]]:
-    """Labels, names of their clusters and confidence, what there is of them."""
+    """Labels, names of their clusters, confidence and novelty, what there is of them."""
     columns: dict[str, list[Any]] = {"label": answer.labels.tolist()}
     if names:
         columns["name"] = [names[label] if label >= 0 else "" for label in columns["label"]]
     if answer.confidence is not None:
         columns["confidence"] = answer.confidence.tolist()
+    if answer.novelty is not None:
+        columns["novelty"] = answer.novelty.tolist()
     return columns
 
 

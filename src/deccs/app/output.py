@@ -8,7 +8,7 @@ import os
 import sys
 import unicodedata
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from typing import IO, Any, TextIO, cast
 
@@ -93,6 +93,8 @@ def printable(text: str) -> str:
 
 class Output:
     """Messages go to stderr, results to stdout: as text, or as one JSON object."""
+
+    listeners: Sequence[Any] = ()  # callbacks that are told of a fit, beside the display
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json, self.quiet = as_json, quiet

@@ -64,6 +64,8 @@ class PartsWriter:
         columns: dict[str, Any] = {"label": answer.labels.astype(np.int32)}
         if answer.confidence is not None:
             columns["confidence"] = answer.confidence.astype(np.float32)
+        if answer.novelty is not None:
+            columns["novelty"] = answer.novelty
         if self.with_embedding:
             columns["Z"] = answer.Z.astype(np.float32)
         self.waiting.append(columns)
@@ -181,7 +183,7 @@ def is_part_of(path: Path, key: str, ids: np.ndarray, *, with_columns: bool) -> 
         written = pl.read_parquet(path, columns=[key], glob=False)[key]
     except (pl.exceptions.PolarsError, OSError):
         return False
-    has_columns = bool(set(columns) - {key, "label", "name", "confidence"})
+    has_columns = bool(set(columns) - {key, "label", "name", "confidence", "novelty"})
     return has_columns == with_columns and np.array_equal(written.to_numpy(), ids)
 
 

@@ -77,7 +77,7 @@ class Request:
     """The base of all requests: ``class FitRequest(Request, command="fit")`` adds a command.
 
     The docstring of the class is the help of the command, and the function of that name in
-    :mod:`deccs.app.commands` carries it out.
+    :mod:`deccs.app.commands`, or where ``cli.HOMES`` says, carries it out.
     """
 
     COMMANDS: ClassVar[dict[str, type[Request]]] = {}
@@ -495,9 +495,77 @@ class PredictRequest(Request, command="predict"):
         bool | None,
         Option("Whether the file begins with column names.", HEADER, default=AS_IN_FIT),
     ] = None
+    reject: Annotated[
+        str | None,
+        Option(
+            "Give -1 to rows more unusual than all but this share of rows like those of the fit: 0.01.",
+            metavar="RATE",
+        ),
+    ] = None
+    novelty: Annotated[bool, Option("Write how unusual each row is beside its label.")] = False
+    drift: Annotated[
+        Path | None,
+        Option("Write what has changed since the fit to this HTML file.", metavar="FILE"),
+    ] = None
     with_columns: Annotated[bool, WITH_COLUMNS] = False
     raw_ids: Annotated[bool, RAW_IDS] = False
     overwrite: Annotated[bool, OVERWRITE] = False
+    quiet: Annotated[bool, QUIET] = False
+
+
+@dataclass(frozen=True)
+class ServeRequest(Request, command="serve"):
+    """Answer HTTP requests with the model of a run, until Ctrl-C or SIGTERM: POST rows to /v1/predict.
+
+    The address is printed when it is ready. Only programs on this machine can reach it, unless --host says
+    otherwise. /openapi.json describes it.
+    """
+
+    run: Annotated[
+        Path, Argument("Folder that `deccs fit` has written, or any saved model.", "DIR|MODEL")
+    ]
+    host: Annotated[str, Option("Address to listen on; 0.0.0.0 for all of this machine.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, Option("Port; 0 for any that is free.", default="8000")] = 8000
+    allow_host: Annotated[
+        tuple[str, ...],
+        Option(
+            "Names by which clients may call it, such as clusters.lan,clusters; * for any.",
+            default="localhost and addresses",
+        ),
+    ] = ()
+    most_rows: Annotated[int, Option("Rows of a request.", default="100,000")] = 100_000
+    most_bytes: Annotated[int, Option("Bytes of the body of a request.", default="16,777,216")] = (
+        2**24
+    )
+    threads: Annotated[
+        int | None, Option("Large requests at a time.", default="the number of cores")
+    ] = None
+    quiet: Annotated[bool, QUIET] = False
+
+
+@dataclass(frozen=True)
+class WatchRequest(Request, command="watch"):
+    """Compare files with the data of a fit, and keep a history of them in the folder of the run.
+
+    Exit code 3: --fail-on-drift was given, and one of the files has drifted.
+    """
+
+    run: Annotated[Path, RUN]
+    files: Annotated[tuple[str, ...], Argument(FILE.help, "[FILE ...]", True)] = ()
+    page: Annotated[Path | None, Option("Write the history to this HTML file.", metavar="FILE")] = (
+        None
+    )
+    fail_on_drift: Annotated[
+        bool, Option("End with exit code 3 if a file has drifted.", in_config=False)
+    ] = False
+    missing: Annotated[
+        str | None,
+        Option("Missing values: auto, error, drop or mean (of the fit).", default=AS_IN_FIT),
+    ] = None
+    query: Annotated[str | None, QUERY] = None
+    as_json: Annotated[bool, AS_JSON] = False
     quiet: Annotated[bool, QUIET] = False
 
 
@@ -516,6 +584,36 @@ class ReportRequest(Request, command="report"):
     query: Annotated[
         str | None, Option("What to ask a database.", metavar="SQL", default=AS_IN_FIT)
     ] = None
+    quiet: Annotated[bool, QUIET] = False
+
+
+@dataclass(frozen=True)
+class ExportRequest(Request, command="export"):
+    """Write the model of a run as one ONNX file, which labels rows without Python.
+
+    It is compared with the model where onnxruntime is installed.
+    """
+
+    run: Annotated[Path, RUN]
+    out: Annotated[
+        Path | None,
+        Option("ONNX file.", OUT, metavar="FILE", default="the folder's name with .onnx"),
+    ] = None
+    precision: Annotated[
+        str,
+        Option(
+            "Numbers: double (the labels of predict) or single (half the size; rows on a border may differ).",
+            choices=("double", "single"),
+        ),
+    ] = "double"
+    outputs: Annotated[
+        tuple[str, ...] | None,
+        Option(
+            "What the file says: labels, probabilities, confidence, novelty, embedding, members.",
+            default="the first four, as far as the method has them",
+        ),
+    ] = None
+    overwrite: Annotated[bool, OVERWRITE] = False
     quiet: Annotated[bool, QUIET] = False
 
 
@@ -540,7 +638,7 @@ class EditRequest(Request, command="edit"):
     run: Annotated[Path, RUN]
     words: Annotated[
         tuple[str, ...],
-        Argument("merge, split, rename, pin, drop or undo, and of what.", "EDIT ...", True),
+        Argument("One of merge, split, rename, pin, drop and undo, and of what.", "EDIT ...", True),
     ] = ()
     rows: Annotated[
         tuple[str, ...],
@@ -601,6 +699,36 @@ class PlanRequest(Request, command="plan"):
     ] = 1.0
     bytes_per_value: Annotated[float, Option("Of a value in the file.", default="4")] = 4.0
     as_json: Annotated[bool, AS_JSON] = False
+
+
+@dataclass(frozen=True)
+class McpRequest(Request, command="mcp"):
+    """Serve fit, predict, describe, compare and how_many to an agent, over the Model Context Protocol on stdio.
+
+    The agent names files below one folder, and no others. Fits run in processes of their own.
+    """
+
+    root: Annotated[
+        Path,
+        Option("Folder below which all files are.", metavar="DIR", default="the current folder"),
+    ] = Path()
+
+
+@dataclass(frozen=True)
+class SkillRequest(Request, command="skill"):
+    """Print a guide to deccs for coding agents (SKILL.md), or write it where an agent looks for skills."""
+
+    out: Annotated[
+        Path | None,
+        Option(
+            "Folder for SKILL.md, such as .claude/skills/deccs.",
+            OUT,
+            metavar="DIR",
+            default="stdout",
+        ),
+    ] = None
+    overwrite: Annotated[bool, OVERWRITE] = False
+    quiet: Annotated[bool, QUIET] = False
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,14 @@ def load_predictor(folder: Path) -> tuple[Clusterer, dict[str, Any]]:
     return loaded_by(predictor.load, folder)
 
 
-def loaded_by(load: Callable[[Path], Any], folder: Path) -> tuple[Clusterer, dict[str, Any]]:
+def load_any(folder: Path) -> tuple[Clusterer, dict[str, Any]]:
+    """The same for any saved model; {} for one that was fitted in Python, without a file."""
+    return loaded_by(predictor.load, folder, needs_columns=False)
+
+
+def loaded_by(
+    load: Callable[[Path], Any], folder: Path, *, needs_columns: bool = True
+) -> tuple[Clusterer, dict[str, Any]]:
     """The model of a run, and how its data was read; both are checked."""
     check_settled(folder)
     path = folder / MODEL if (folder / MODEL).is_dir() else folder
@@ -153,6 +160,8 @@ def loaded_by(load: Callable[[Path], Any], folder: Path) -> tuple[Clusterer, dic
     model = load(path)
     preprocessing = storage.read_preprocessing(path)
     if not isinstance(preprocessing.get("feature_names"), list):
+        if not needs_columns:
+            return model, {}
         raise RunError(
             f"{path} does not say which columns it needs: it was not saved by `deccs fit`. Load it "
             f"in Python with deccs.load."

@@ -25,6 +25,7 @@ from deccs.counting.evidence import (
 from deccs.counting.one_group import one_cloud
 from deccs.counting.panel import Partitions, by_genie, by_kmeans, by_mixture, by_ward
 from deccs.counting.records import ClusterStability
+from deccs.counting.untrained import Untrained
 from deccs.counting.valleys import ties_between, valleys
 from deccs.data.sampling import draw_rows
 from deccs.data.source import RowSource
@@ -60,17 +61,25 @@ def rows_to_judge(source: RowSource, root: int) -> np.ndarray:
 
 def stability_of(drawn: Drawn) -> list[ClusterStability]:
     """What is known of each cluster: nothing of the only one, of noise and of a few stray rows."""
+    return judged(drawn)[0]
+
+
+def judged(drawn: Drawn) -> tuple[list[ClusterStability], Untrained | None]:
+    """What is known of each cluster, and the partitions of resamples it is known from.
+
+    There are none for a single cluster.
+    """
     known = drawn.labels != NOISE
     labels, points = drawn.labels[known], of_one_scale(drawn.points[known])
     clusters, numbers = np.unique(labels, return_inverse=True)  # numbers have no gaps
     k = len(clusters)
     if k < 2:
-        return []
-    jaccard, agreement = Members(points, k, drawn.seed).stability(numbers)
+        return [], None
+    found = Members(points, k, drawn.seed).stability(numbers)
     reference = reference_stability(points, k, drawn.seed)
     depth = valleys(ties_between(points, spanning_tree(points)), numbers)
     sizes = np.bincount(numbers)
-    return [
+    stability = [
         ClusterStability(
             cluster=int(cluster),
             size=int(size),
@@ -81,10 +90,22 @@ def stability_of(drawn: Drawn) -> list[ClusterStability]:
             verdict=verdict(float(similarity), reference, float(valley)),
         )
         for cluster, size, similarity, by_members, valley in zip(
-            clusters, sizes, jaccard, agreement, depth, strict=True
+            clusters, sizes, found.jaccard, found.agreement, depth, strict=True
         )
         if size >= LEAST_ROWS
     ]
+    return stability, Untrained(spread(found.resamples, known))
+
+
+def spread(partitions: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Partitions of the known rows as partitions of all: (m, n_known), (n,) -> (m, n), -1 elsewhere.
+
+    >>> spread(np.array([[0, 1]]), np.array([True, False, True]))
+    array([[ 0, -1,  1]], dtype=int16)
+    """
+    whole = np.full((len(partitions), len(known)), NOISE, dtype=np.int16)
+    whole[:, known] = partitions
+    return whole
 
 
 def verdict(jaccard: float, reference: float, depth: float) -> str:
@@ -107,6 +128,15 @@ CLUSTER: dict[str, Cluster] = {
     "genie": lambda Z, k, seed: by_genie(spanning_tree(Z), [k])[0],
     "mixture": lambda Z, k, seed: by_mixture(Z, [k], seed)[0],
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What plain members have found in points with labels."""
+
+    jaccard: np.ndarray  # (k,) of each cluster, under resampling
+    agreement: np.ndarray  # (k,) of each cluster, with the members
+    resamples: np.ndarray  # (n_resamples, n) partitions of resamples, -1 for rows left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +165,8 @@ class Members:
                         said[f"{view} {name}"] = labels
         return said
 
-    def stability(self, labels: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Of each cluster the Jaccard similarity under resampling, and with the members: (k,) twice.
+    def stability(self, labels: np.ndarray | None = None) -> Found:
+        """Of each cluster the Jaccard similarity under resampling and with the members, and the resamples.
 
         The member whose partition is most like the labels stands for the method in the resamples.
         Without labels it is k-means on the manifold, and its clusters are judged.
@@ -145,16 +175,23 @@ class Members:
         said = self.ask(np.arange(n), self.seed)
         if labels is None:
             labels = said["manifold kmeans"]
+        n_clusters = int(labels.max()) + 1
         surrogate = max(said, key=lambda name: adjusted_rand(labels, said[name]))
-        again = []
+        resamples, again = [], []
         for number in range(N_RESAMPLES):
             rng = np.random.default_rng(seed_for(self.seed, "resample", number))
             rows = np.sort(rng.permutation(n)[: max(self.k, int(ROW_SHARE * n))])
             partition = self.ask(rows, seed_for(self.seed, number), surrogate).get(surrogate)
             if partition is not None:
-                again.append(best_jaccard(labels[rows], partition, int(labels.max()) + 1))
-        agreement = [best_jaccard(labels, other, int(labels.max()) + 1) for other in said.values()]
-        return np.nanmean(again, axis=0), np.nanmean(agreement, axis=0)
+                again.append(best_jaccard(labels[rows], partition, n_clusters))
+                resamples.append(np.full(n, NOISE))
+                resamples[-1][rows] = partition
+        agreement = [best_jaccard(labels, other, n_clusters) for other in said.values()]
+        return Found(
+            jaccard=np.nanmean(again, axis=0),
+            agreement=np.nanmean(agreement, axis=0),
+            resamples=np.stack(resamples),
+        )
 
 
 def best_jaccard(labels: np.ndarray, other: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -174,4 +211,4 @@ def best_jaccard(labels: np.ndarray, other: np.ndarray, n_clusters: int) -> np.n
 def reference_stability(points: np.ndarray, k: int, seed: int) -> float:
     """The mean Jaccard similarity of k clusters of data without clusters."""
     made = of_one_scale(one_cloud(points, np.random.default_rng(seed)))
-    return float(np.nanmean(Members(made, k, seed).stability()[0]))
+    return float(np.nanmean(Members(made, k, seed).stability().jaccard))

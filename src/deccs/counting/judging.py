@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from deccs.counting.cluster_stability import rows_to_judge, stability_of
+from deccs.counting.cluster_stability import judged, rows_to_judge
 from deccs.counting.drawn import Drawn
 from deccs.counting.evidence import scaled_rows
 from deccs.counting.one_group import signs_of
 from deccs.counting.records import ClusterStability
 from deccs.counting.signs import Signs
-from deccs.counting.trust import Trust, around
+from deccs.counting.trust import Trust, neighbors_of, of_each
+from deccs.counting.untrained import Untrained
 from deccs.data.source import RowSource, SelectedRows
 from deccs.inference.seen import Components
 from deccs.labels import NOISE
@@ -29,10 +30,13 @@ def judge(
     root: int,
     n_clusters: int,
     signs: Signs | None = None,
+    *,
+    of_views: bool = True,
 ) -> tuple[Trust, list[ClusterStability]]:
     """What is known of the labels of a fit, and of each cluster, from a sample of its rows.
 
-    ``label`` gives the labels of rows; ``signs`` are those of clusters, if they are known.
+    ``label`` gives the labels of rows; ``signs`` are those of clusters, if they are known. Without
+    views, clusters are those that only a network may tell: what plain members say of them is not kept.
     """
     rows, seed = rows_to_judge(source, root), seed_for(root, "stability")
     scaled = scaled_rows(source, scaler, rows)
@@ -40,8 +44,9 @@ def judge(
     points = components(scaled)
     drawn = Drawn(points, label(SelectedRows(source, rows)), seed, rows)
     signs = signs or signs_of(of_one_scale(points), scaled, seed)
-    stability = stability_of(drawn)
-    return trust_in(drawn, n_clusters, components, signs, stability), stability
+    stability, untrained = judged(drawn)
+    said = untrained if of_views else None
+    return trust_in(drawn, n_clusters, components, signs, stability, said), stability
 
 
 def signs_for(model: Any, source: RowSource) -> Signs | None:
@@ -64,14 +69,22 @@ def trust_in(
     components: Components,
     signs: Signs,
     stability: Sequence[ClusterStability],
+    untrained: Untrained | None = None,
 ) -> Trust:
     """What the drawn rows tell of the labels of a fit. Of clusters too small to judge, the mean."""
     above_chance = {each.cluster: each.jaccard - each.reference for each in stability}
-    mean = np.mean(list(above_chance.values())) if above_chance else 0.0
-    _, distance = around(drawn.points, drawn.labels, drawn)
+    depth = {each.cluster: each.separation for each in stability}
+    _, distance = neighbors_of(drawn.points, drawn)
     logs = np.log(distance)
     usual = np.full(n_clusters, np.median(logs))
     for cluster in np.unique(drawn.labels[drawn.labels != NOISE]):
         usual[cluster] = np.median(logs[drawn.labels == cluster])
-    known = np.array([above_chance.get(cluster, mean) for cluster in range(n_clusters)])
-    return Trust(components, drawn, known, usual, signs)
+    return Trust(
+        components,
+        drawn,
+        of_each(above_chance, n_clusters),
+        usual,
+        signs,
+        untrained,
+        None if untrained is None else of_each(depth, n_clusters),
+    )

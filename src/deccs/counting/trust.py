@@ -1,13 +1,15 @@
-"""How far a label can be trusted, judged by rows that no training has touched.
+"""How far a label can be trusted, judged by what no training has touched.
 
 After training, members agree on anything, even on noise: their support says little by itself. So it
-is weighed together with what the raw data says of a label:
+is weighed together with what is known of a label without any training:
 
-- neighbors: how many of the nearest rows of a sample have the same label;
-- stability: how much better its cluster is found again when rows are left out than one of data
-  without clusters;
+- together: how much of its cluster stays with the nearest rows when rows are left out and plain members
+  cluster the rest again;
 - density: how near other rows are, compared with what is usual in the cluster. A row that is unlike
-  all others is far from them, and nobody can be sure of it.
+  all others is far from them, and nobody can be sure of it;
+- valley: how much thinner the data is around its cluster than inside it;
+- shallowest: the same of the cluster that has the least of a valley around it. It tells how often labels
+  are right in data like this.
 
 The weights were learned on a pool of data sets with known classes (docs/confidence.md). No class of
 the data at hand takes part. Where nothing speaks for clusters at all, confidence is low everywhere.
@@ -17,20 +19,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
 
 from deccs.counting.drawn import Drawn
 from deccs.counting.signs import Signs
+from deccs.counting.untrained import Untrained
 from deccs.data.source import blocks
 from deccs.inference.nearest import distances
 from deccs.inference.seen import Components
 from deccs.storage import reals, stored
 
-WEIGHTS = {"always": 0.05, "support": 0.2, "neighbors": 0.35, "stability": 2.0, "density": 1.25}
+WEIGHTS = {
+    "always": 0.53,
+    "support": 0.05,
+    "together": 1.94,
+    "density": 0.99,
+    "valley": 0.60,
+    "shallowest": 1.09,
+}
+# Of fits without views, where the pool has nothing to learn from, and of models of an earlier deccs.
+OLD_WEIGHTS = {"always": 0.05, "support": 0.2, "neighbors": 0.35, "stability": 2.0, "density": 1.25}
 SUREST = 0.999  # support beyond this is alike
 DENSEST = 1.0  # ... and density
+FLAT = -1.0  # valleys: where the data is even denser between clusters, they are as little apart
 N_NEIGHBORS = 10  # whose labels are compared
 N_FAR = 20  # neighbors that the density is measured by
 WITHOUT_SIGNS = 0.3  # what is left of confidence where nothing speaks for clusters
@@ -51,6 +65,10 @@ class Trust:
     # The log of the distance to neighbors inside each cluster.
     usual: Annotated[np.ndarray, reals("n_clusters")]
     signs: Signs  # of clusters in the data
+    # What a plain member says of resamples, and the depth of the valley around each cluster; None for fits
+    # without views, and in older models.
+    untrained: Untrained | None = None
+    valleys: Annotated[np.ndarray, reals("n_clusters")] | None = None
 
     def check_stored(self) -> None:
         """Raise a ValueError for parts that do not fit each other."""
@@ -60,6 +78,12 @@ class Trust:
             raise ValueError("components of trust and its sample have different columns")
         if not len(self.drawn.labels) or self.drawn.labels.max() >= len(self.stability):
             raise ValueError("the sample of trust has clusters that nothing is known of")
+        if (self.untrained is None) != (self.valleys is None):
+            raise ValueError("trust must have both untrained and valleys, or none of them")
+        if self.untrained is not None:
+            n_drawn = len(self.drawn.labels)
+            if self.untrained.resamples.shape[1] != n_drawn:
+                raise ValueError("the resamples of trust must be of the rows of its sample")
 
     def is_of(self, n_features: int, n_clusters: int) -> bool:
         """Whether it can judge rows of so many columns with labels of so many clusters."""
@@ -77,7 +101,8 @@ class Trust:
 
         Not ``exactly`` is in single precision, ten times as fast.
         """
-        logs = weighed(WEIGHTS, self.terms(scaled, labels, support, exactly=exactly))
+        weights = OLD_WEIGHTS if self.untrained is None else WEIGHTS
+        logs = weighed(weights, self.terms(scaled, labels, support, exactly=exactly))
         return sigmoid(logs) * (WITHOUT_SIGNS if self.signs.of_one_group else 1.0)
 
     def terms(
@@ -89,43 +114,67 @@ class Trust:
         exactly: bool = True,
     ) -> dict[str, np.ndarray]:
         """What is weighed, (n,) each."""
-        look = around if exactly else about_around
+        look = neighbors_of if exactly else about_neighbors_of
         with np.errstate(over="ignore", invalid="ignore"):  # rows far out of any range
-            share, distance = self._around(self.components(scaled), labels, look)
+            places, distance = self._neighbors(self.components(scaled), look)
             density = self.usual[labels] - np.log(distance)
-        return {
+        terms = {
             "always": np.ones(len(labels)),
             "support": logit(np.clip(support, 1 - SUREST, SUREST)),
-            "neighbors": logit(share),
-            "stability": self.stability[labels],
             "density": np.minimum(density, DENSEST),
         }
+        if self.untrained is None or self.valleys is None:
+            same = self.drawn.labels[places] == labels[:, None]  # (n, n_neighbors)
+            return terms | {
+                "neighbors": logit(share_of(same)),
+                "stability": self.stability[labels],
+            }
+        valleys = np.maximum(self.valleys, FLAT)  # (n_clusters,)
+        return terms | {
+            "together": share_of(self._together[places, labels[:, None]]),
+            "valley": valleys[labels],
+            "shallowest": np.full(len(labels), valleys.min()),
+        }
 
-    def _around(
-        self, points: np.ndarray, labels: np.ndarray, look: Callable[..., Any]
+    @cached_property
+    def _together(self) -> np.ndarray:
+        """How much of each cluster stays with each drawn row: (n_drawn, n_clusters)."""
+        assert self.untrained is not None
+        return self.untrained.togetherness(self.drawn.labels, len(self.stability))
+
+    def _neighbors(
+        self, points: np.ndarray, look: Callable[..., Any]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Of each point the share of neighbors with its label, and the distance of farther ones."""
-        parts = [
-            look(points[rows], labels[rows], self.drawn) for rows in blocks(len(points), AT_ONCE)
-        ]
-        share, distance = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return share, distance
+        """Of each point its nearest drawn rows, and the distance of a farther one."""
+        parts = [look(points[rows], self.drawn) for rows in blocks(len(points), AT_ONCE)]
+        places, distance = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return places, distance
 
 
-def around(points: np.ndarray, labels: np.ndarray, drawn: Drawn) -> tuple[np.ndarray, np.ndarray]:
-    """The share of the nearest drawn rows with the same label, and the distance of a farther one.
+def of_each(known: Mapping[int, float], n_clusters: int) -> np.ndarray:
+    """What is known of some clusters as one number for each, (n_clusters,): the mean for the others.
+
+    >>> of_each({0: 0.5, 2: 1.0}, 3)
+    array([0.5 , 0.75, 1.  ])
+    """
+    mean = float(np.mean(list(known.values()))) if known else 0.0
+    return np.array([known.get(cluster, mean) for cluster in range(n_clusters)])
+
+
+def neighbors_of(points: np.ndarray, drawn: Drawn) -> tuple[np.ndarray, np.ndarray]:
+    """The places of the nearest drawn rows, (n, n_neighbors), and the distance of a farther one, (n,).
 
     A drawn row is not its own neighbor. Distances are differences of coordinates, so that a point
-    gets the same numbers alone as among thousands. Half a neighbor is added to either side, so that
-    no share is 0 or 1.
+    gets the same numbers alone as among thousands.
 
     >>> drawn = Drawn(np.array([[0.0], [1], [2], [9]]), np.array([0, 0, 1, 1]), seed=0)
-    >>> around(np.array([[0.0], [1.6]]), np.array([0, 1]), drawn)  # 1 and 2; 2 and 1
-    (array([0.5, 0.5]), array([2. , 0.6]))
+    >>> places, distance = neighbors_of(np.array([[0.0], [1.6]]), drawn)
+    >>> places.tolist(), distance
+    ([[1, 2], [2, 1]], array([2. , 0.6]))
     """
     n_far = max(1, min(N_FAR, len(drawn.labels) - 2))
     if len(drawn.labels) < 3:  # nobody but the row itself
-        return np.full(len(labels), 0.5), np.full(len(labels), smallest(drawn))
+        return nobody(len(points)), np.full(len(points), smallest(drawn))
     n_neighbors = min(N_NEIGHBORS, n_far)
     apart = np.nan_to_num(distances(points, drawn.points), nan=np.inf)  # (n, n_drawn)
     nearest = np.argpartition(apart, n_far, axis=1)[:, : n_far + 1]
@@ -134,20 +183,17 @@ def around(points: np.ndarray, labels: np.ndarray, drawn: Drawn) -> tuple[np.nda
     nearest = np.take_along_axis(nearest, order, axis=1)
     near = np.take_along_axis(near, order, axis=1)
     first = (near[:, 0] == 0).astype(int)[:, None]  # behind the row itself
-    places = first + np.arange(n_neighbors)  # (n, n_neighbors)
-    same = drawn.labels[np.take_along_axis(nearest, places, axis=1)] == labels[:, None]
+    places = np.take_along_axis(nearest, first + np.arange(n_neighbors), axis=1)
     far = np.take_along_axis(near, first + n_far - 1, axis=1)[:, 0]
-    return (same.sum(axis=1) + 0.5) / (n_neighbors + 1), np.maximum(far, smallest(drawn))
+    return places, np.maximum(far, smallest(drawn))
 
 
-def about_around(
-    points: np.ndarray, labels: np.ndarray, drawn: Drawn
-) -> tuple[np.ndarray, np.ndarray]:
+def about_neighbors_of(points: np.ndarray, drawn: Drawn) -> tuple[np.ndarray, np.ndarray]:
     """The same in single precision, by a product of matrices."""
     n_far = max(1, min(N_FAR, len(drawn.labels) - 2))
     far_out = np.abs(points).max(initial=0) > FAR_OUT  # squares would lose all digits, or overflow
     if len(drawn.labels) < 3 or far_out:
-        return around(points, labels, drawn)
+        return neighbors_of(points, drawn)
     center = drawn.points.mean(axis=0)  # near 0 squares lose least
     Z = (points - center).astype(np.float32)
     sample = (drawn.points - center).astype(np.float32)
@@ -161,11 +207,25 @@ def about_around(
     # A row that was drawn is not its own neighbor.
     first = (near[:, :1] <= SAME * (own + lengths.max())).astype(int)
     n_neighbors = min(N_NEIGHBORS, n_far)
-    places = first + np.arange(n_neighbors)  # (n, n_neighbors)
-    same = drawn.labels[np.take_along_axis(nearest, places, axis=1)] == labels[:, None]
+    places = np.take_along_axis(nearest, first + np.arange(n_neighbors), axis=1)
     far = np.take_along_axis(near, first + n_far - 1, axis=1)[:, 0]
-    distance = np.sqrt(far.astype(np.float64))
-    return (same.sum(axis=1) + 0.5) / (n_neighbors + 1), np.maximum(distance, smallest(drawn))
+    return places, np.maximum(np.sqrt(far.astype(np.float64)), smallest(drawn))
+
+
+def nobody(n: int) -> np.ndarray:
+    """No neighbors: (n, 0) places."""
+    return np.zeros((n, 0), dtype=np.int64)
+
+
+def share_of(values: np.ndarray) -> np.ndarray:
+    """The mean over neighbors, (n, n_neighbors) -> (n,), with half a neighbor added to either side.
+
+    So no share is 0 or 1, and without neighbors it is a half.
+
+    >>> share_of(np.array([[True, True, False]])), share_of(np.zeros((1, 0)))
+    (array([0.625]), array([0.5]))
+    """
+    return np.asarray((values.sum(axis=1, dtype=np.float64) + 0.5) / (values.shape[1] + 1))
 
 
 def smallest_of(values: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

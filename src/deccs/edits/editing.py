@@ -360,7 +360,12 @@ class Editable:
 
             self._stability = stability_of(drawn)
             self.trust_ = trust_in(
-                drawn, n_clusters_of(self), trust.components, trust.signs, self._stability
+                drawn,
+                n_clusters_of(self),
+                trust.components,
+                trust.signs,
+                self._stability,
+                trust.untrained,
             )
         else:  # the clusters that are left are as stable as they were
             live = self.clusters_

@@ -24,7 +24,7 @@ from deccs.members.neighbors import cuts_by_cluster
 from deccs.members.spanning_tree import SpanningTree, gap_of
 
 AGREEMENT_WEIGHT = 0.3  # from 0.1 to 0.5 the pool's mean NMI is the same within .004
-CONTINUITY_WEIGHT = 1.0  # of the NMI with an earlier model's clusters
+CONTINUITY_WEIGHT = 0.3  # of the NMI with an earlier model's clusters, see docs/refit.md
 NEVER = -10.0  # the evidence for what cannot be the result
 
 

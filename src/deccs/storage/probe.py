@@ -43,6 +43,10 @@ def probe(model: Any) -> None:
         warnings.simplefilter("ignore")
         answer = Answer.joined(model._answers(rows))
         check_answer(answer, rows.shape[0], highest_label(model))
+        if getattr(model, "novelty_", None) is not None:
+            answers = model._answers_with_novelty(rows)
+            novelty = np.concatenate([answer.novelty for answer in answers])
+            check_finite("novelty", novelty[:, None], rows.shape[0], 0, 1)
         names = getattr(model, "get_feature_names_out", None)
         if names is not None and len(names()) != answer.Z.shape[1]:
             raise ValueError("its answer for a few rows has columns without a name")

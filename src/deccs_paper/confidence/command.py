@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from deccs.app.output import UNEXPECTED, Output, errors_as_messages
 from deccs_paper.confidence import noise
 from deccs_paper.confidence.learning import learned_text
 from deccs_paper.confidence.runs import EXPERIMENT, METHODS, ConfidenceRun
-from deccs_paper.confidence.tables import PAGE, page_text
+from deccs_paper.confidence.tables import PAGE, page_text, write_picture
 from deccs_paper.records import Record
 from deccs_paper.yardstick.command import run_missing
 from deccs_paper.yardstick.pool import DataSet, read_pool
-from deccs_paper.yardstick.runs import missing
+from deccs_paper.yardstick.runs import PoolRun, missing
 
 
 def command(
@@ -26,12 +27,16 @@ def command(
     page: Path | None,
     again: bool,
     learn: bool,
+    terms: Path | None,
+    picture: Path | None,
 ) -> None:
     """What ``deccs confidence`` does."""
     output = Output()
     with errors_as_messages(output):
         if learn:
-            output.result({}, learned_text(out))
+            if terms is None:
+                raise ValueError("Where are the terms to learn from? Give --terms FOLDER.")
+            output.result({}, learned_text(terms))
             return
         files: list[DataSet] = [file for folder in folders for file in read_pool(folder)]
         plain = [name for name, method in METHODS.items() if method.by_default]
@@ -44,26 +49,37 @@ def command(
         failed = 0
         for sets, methods, experiment in work:
             if sets:
-                failed += run_missing(
-                    output,
-                    lambda known, sets=sets, methods=methods, experiment=experiment: missing(  # type: ignore[misc]
-                        sets,
-                        methods,
-                        n_seeds,
-                        known,
-                        again=again,
-                        experiment=experiment,
-                        kind=ConfidenceRun,
-                    ),
-                    jobs,
-                    out,
-                    result,
+                kept = terms if experiment == EXPERIMENT else None
+                find = partial(
+                    runs_to_do, sets, methods, experiment, n_seeds, again=again, terms=kept
                 )
+                failed += run_missing(output, find, jobs, out, result)
         output.result({}, page_text(out))
         if page:
             PAGE.rewrite(page, page_text(out))
+        if picture:
+            write_picture(out, picture)
         if failed:
             raise output.failure(f"{failed} of the runs have failed; see {out}.", UNEXPECTED)
+
+
+def runs_to_do(
+    sets: Sequence[DataSet],
+    methods: Sequence[str],
+    experiment: str,
+    n_seeds: int,
+    known: Sequence[Record],
+    *,
+    again: bool,
+    terms: Path | None,
+) -> list[PoolRun]:
+    """The runs that have no record, with the folder where they keep terms."""
+    runs = missing(
+        sets, methods, n_seeds, known, again=again, experiment=experiment, kind=ConfidenceRun
+    )
+    return [
+        ConfidenceRun(run.file, run.seed, run.methods, run.experiment, terms=terms) for run in runs
+    ]
 
 
 def result(record: Record) -> str:

@@ -1,126 +1,137 @@
-"""The weights of confidence, learned from the records of the pool.
+"""The weights of confidence, learned from what runs on the pool have kept of their rows.
 
-Weights that rank the rows of a data set: a logistic regression of right labels in which every data
-set has a constant of its own, so that data sets are not compared with each other. All data sets
-count alike. Then one constant for all, so that mean confidence is mean accuracy. The weight of the
-support is set by hand: the ranking on the pool hardly depends on it.
+A logistic regression of right labels, in which all data sets count alike and no weight is below 0:
+more evidence never makes a label less sure. The weight of the support is set by hand, because members
+that were trained to agree support nearly every label. Each data set is judged by weights that were
+learned from all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import brentq
-from sklearn.linear_model import LogisticRegression
+from scipy.optimize import minimize
+from sklearn.metrics import log_loss
 
-from deccs.counting.trust import WEIGHTS, sigmoid
-from deccs_paper import records
-from deccs_paper.confidence.runs import EXPERIMENT, METHODS, auroc, calibration_error
-from deccs_paper.records import Record
+from deccs.calibration import calibration_error
+from deccs.counting.trust import WEIGHTS, WITHOUT_SIGNS, sigmoid
+from deccs_paper.confidence.runs import auroc
 from deccs_paper.settings import PAPER
-from deccs_paper.yardstick.runs import OK, latest
 
 NAMES = tuple(name for name in WEIGHTS if name != "always")
+BY_HAND = ("support",)
 LOWEST = -3.0  # density below this is alike for the learner
-MIXED = (0.02, 0.98)  # accuracies between which a data set tells right from wrong
+RIDGE = 0.3  # for weights of terms of deviation 1, beside the mean loss of each data set
 
 
-def usable(out: Path) -> list[Record]:
-    """The records that weights are learned from: of the pool, with known classes."""
-    made = latest(records.read(out), METHODS).values()
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What a run has kept of some of its rows."""
+
+    dataset: str
+    terms: np.ndarray  # (n_rows, n_terms) what is weighed
+    correct: np.ndarray  # (n_rows,) whether labels are right
+    warned: bool  # of one group
+
+    def confidence(self, weights: Mapping[str, float]) -> np.ndarray:
+        """What it is with these weights: (n_rows,)."""
+        sums = self.terms @ np.array([weights[name] for name in NAMES]) + weights["always"]
+        return sigmoid(sums) * (WITHOUT_SIGNS if self.warned else 1.0)
+
+
+def read_kept(folder: Path) -> list[Kept]:
+    """What the runs on the pool have kept, those on the paper's data sets left out."""
+    kept = []
+    for path in sorted(folder.glob("*.npz")):
+        with np.load(path, allow_pickle=False) as arrays:
+            name = str(arrays["dataset"])
+            if name in PAPER or "correct" not in arrays.files:
+                continue
+            terms = np.stack([arrays[name].astype(np.float64) for name in NAMES], axis=1)
+            terms[:, NAMES.index("density")] = np.maximum(terms[:, NAMES.index("density")], LOWEST)
+            kept.append(Kept(name, terms, arrays["correct"] > 0, bool(arrays["warned"])))
+    return kept
+
+
+def learned(made: Sequence[Kept]) -> dict[str, float]:
+    """The weights by name."""
+    free = [place for place, name in enumerate(NAMES) if name not in BY_HAND]
+    fixed = [place for place, name in enumerate(NAMES) if name in BY_HAND]
+    rows = np.concatenate([each.terms for each in made])  # (n_rows, n_terms)
+    correct = np.concatenate([each.correct for each in made]).astype(np.float64)
+    share = np.concatenate([np.full(len(each.terms), 1 / len(each.terms)) for each in made])
+    by_hand = rows[:, fixed] @ np.array([WEIGHTS[NAMES[place]] for place in fixed])
+    chosen = rows[:, free]
+    mean, deviation = np.average(chosen, axis=0, weights=share), chosen.std(axis=0)
+    scaled = (chosen - mean) / np.where(deviation > 0, deviation, 1)
+
+    def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
+        logs = values[0] + scaled @ values[1:] + by_hand
+        gaps = share * (sigmoid(logs) - correct)
+        gradient = np.concatenate([[gaps.sum()], scaled.T @ gaps + RIDGE * values[1:]])
+        total = (share * (np.logaddexp(0, logs) - correct * logs)).sum()
+        return float(total + RIDGE / 2 * np.square(values[1:]).sum()), gradient
+
+    start = np.zeros(len(free) + 1)
+    bounds = [(None, None), *[(0.0, None)] * len(free)]
+    best = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+    slopes = best[1:] / np.where(deviation > 0, deviation, 1)
+    weights = {NAMES[place]: float(slope) for place, slope in zip(free, slopes, strict=True)}
+    weights |= {NAMES[place]: WEIGHTS[NAMES[place]] for place in fixed}
+    return {"always": float(best[0] - slopes @ mean), **{name: weights[name] for name in NAMES}}
+
+
+def left_out(made: Sequence[Kept]) -> list[np.ndarray]:
+    """Of each data set, what its confidence is with weights learned from all others: (n_rows,) each."""
     return [
-        record
-        for record in made
-        if record["experiment"] == EXPERIMENT
-        and record["status"] == OK
-        and record["method"] == "DECCS"
-        and record["dataset"] not in PAPER
-        and "terms" in record
+        each.confidence(learned([other for other in made if other.dataset != each.dataset]))
+        for each in made
     ]
 
 
-def terms(record: Record) -> np.ndarray:
-    """What is weighed: (n_rows, n_terms)."""
-    values = np.stack([record["terms"][name] for name in NAMES], axis=1)
-    values[:, NAMES.index("density")] = np.maximum(values[:, NAMES.index("density")], LOWEST)
-    return values
+def measures(made: Sequence[Kept], values: Sequence[np.ndarray]) -> dict[str, float]:
+    """What confidence is worth, as means over data sets; ``pooled`` has all their rows in one."""
+    pairs = list(zip(values, [each.correct for each in made], strict=True))
+    ranked = [auroc(correct, value) for value, correct in pairs]
+    found = {
+        "calibration error": np.mean([calibration_error(*pair) for pair in pairs]),
+        "pooled": calibration_error(
+            np.concatenate([value for value, _ in pairs]),
+            np.concatenate([right for _, right in pairs]),
+        ),
+        "gap to the accuracy": np.mean(
+            [abs(value.mean() - right.mean()) for value, right in pairs]
+        ),
+        "AUROC": np.mean([rank for rank in ranked if rank is not None]),
+        "log loss": np.mean(
+            [
+                log_loss(right, np.clip(value, 1e-6, 1 - 1e-6), labels=[False, True])
+                for value, right in pairs
+            ]
+        ),
+    }
+    return {name: float(value) for name, value in found.items()}
 
 
-def learned(made: Sequence[Record]) -> dict[str, float]:
-    """The weights by name."""
-    low, high = MIXED
-    mixed = [record for record in made if low < np.mean(record["correct"]) < high]
-    parts = [terms(record) for record in mixed]
-    centered = np.concatenate([part - part.mean(axis=0) for part in parts])
-    constants = 3 * np.repeat(np.eye(len(parts)), [len(part) for part in parts], axis=0)
-    correct = np.concatenate([record["correct"] for record in mixed])
-    alike = np.concatenate([np.full(len(part), 100 / len(part)) for part in parts])
-    deviation = centered.std(axis=0)
-    model = LogisticRegression(C=10, fit_intercept=False, max_iter=1_000)
-    model.fit(np.hstack([centered / deviation, constants]), correct, sample_weight=alike)
-    weights = dict(zip(NAMES, model.coef_[0][: len(NAMES)] / deviation, strict=True))
-    weights["support"] = WEIGHTS["support"]
-    return {"always": constant_for(weights, made), **weights}
-
-
-def constant_for(weights: dict[str, float], made: Sequence[Record]) -> float:
-    """The constant with which mean confidence is mean accuracy."""
-
-    def excess(constant: float) -> float:
-        gaps = [
-            sigmoid(sums(weights, record) + constant).mean() - np.mean(record["correct"])
-            for record in made
-        ]
-        return float(np.mean(gaps))
-
-    return float(brentq(excess, -20, 20))
-
-
-def sums(weights: dict[str, float], record: Record) -> np.ndarray:
-    """The weighted sum of the terms: (n_rows,)."""
-    return terms(record) @ np.array([weights[name] for name in NAMES])
-
-
-def left_out(made: Sequence[Record]) -> list[dict[str, float]]:
-    """Of each data set, what its confidence is with weights learned from all others."""
-    rows = []
-    for record in made:
-        others = [other for other in made if other["dataset"] != record["dataset"]]
-        weights = learned(others)
-        values = sigmoid(sums(weights, record) + weights["always"])
-        correct = np.array(record["correct"], dtype=bool)
-        ranked = auroc(correct, values)
-        rows.append(
-            {
-                "confidence": float(values.mean()),
-                "accuracy": float(correct.mean()),
-                "error": calibration_error(correct, values),
-                "auroc": np.nan if ranked is None else ranked,
-            }
-        )
-    return rows
-
-
-def learned_text(out: Path) -> str:
+def learned_text(folder: Path) -> str:
     """The weights, and what they give for each data set when it is left out."""
-    made = usable(out)
-    if not made:
+    made = read_kept(folder)
+    if len(made) < 2:
         raise ValueError(
-            f"{out} has no records of labeled data sets other than the paper's. Make some first: "
-            "deccs confidence FOLDER."
+            f"{folder} has nothing of labeled data sets other than the paper's. Make some first: "
+            "deccs confidence FOLDER --terms FOLDER."
         )
-    weights = learned(made)
-    rows = left_out(made)
-    means = {name: np.nanmean([row[name] for row in rows]) for name in ("error", "auroc")}
-    gap = np.mean([abs(row["confidence"] - row["accuracy"]) for row in rows])
+    weights, values = learned(made), left_out(made)
+    told = measures(made, values)
     return "\n".join(
         [
-            f"{len(made)} records. Learned, and in the code:",
-            *(f"  {name:10}{weights[name]:7.3f}{WEIGHTS[name]:7.3f}" for name in WEIGHTS),
-            "With each data set left out: AUROC "
-            f"{means['auroc']:.3f}, calibration error {means['error']:.3f}, "
-            f"mean confidence is {gap:.3f} away from accuracy.",
+            f"{len(made)} data sets. Learned, and in the code:",
+            *(f"  {name:11}{weights[name]:7.3f}{WEIGHTS[name]:7.3f}" for name in WEIGHTS),
+            "With each data set left out: "
+            + ", ".join(f"{name} {value:.3f}" for name, value in told.items())
+            + ".",
         ]
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,17 +13,16 @@ from sklearn.metrics import roc_auc_score
 
 from deccs import DECCS
 from deccs.answer import Answer
+from deccs.calibration import Bins, bins_of
 from deccs.counting.one_group import OneGroupWarning
-from deccs.counting.trust import WEIGHTS
-from deccs.labels import NOISE, align_labels
+from deccs.labels import NOISE, align_labels, majority_map
 from deccs.members.agreement import adjusted_rand
 from deccs_paper.records import Record
 from deccs_paper.yardstick.methods import Answers, Method, Task
 from deccs_paper.yardstick.runs import PoolRun
 
 EXPERIMENT = "confidence"
-N_BINS = 10
-MOST_KEPT = 300  # rows whose terms a record keeps, for the weights to be learned from
+MOST_KEPT = 1_000  # rows whose terms are kept for the weights to be learned from
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ def judged(task: Task, **settings: Any) -> Judged:
 
 
 METHODS: dict[str, Method] = {
-    "DECCS": Method("DECCS", judged, recipe=1),
+    "DECCS": Method("DECCS", judged, recipe=2),
     "DECCS, views=None": Method(
-        "DECCS, views=None", lambda task: judged(task, views=None), recipe=1, by_default=False
+        "DECCS, views=None", lambda task: judged(task, views=None), recipe=2, by_default=False
     ),
 }
 
@@ -64,6 +64,7 @@ class ConfidenceRun(PoolRun):
 
     registry: ClassVar[Mapping[str, Method]] = METHODS
     experiment: str = EXPERIMENT
+    terms: Path | None = None  # the folder where the terms of some rows are kept
 
     def outcome(self, result: Judged, y: np.ndarray, order: np.ndarray) -> Record:
         model, answer, truth = result.model, result.answer, y[order]
@@ -77,19 +78,46 @@ class ConfidenceRun(PoolRun):
         known = truth != NOISE
         if len(np.unique(truth[known])) < 2:
             return record
-        correct = are_correct(answer.labels[known], truth[known])
+        labels, classes = answer.labels[known], truth[known]
+        correct, confidence = are_correct(labels, classes), answer.confidence
+        assert confidence is not None
         for name in ("confidence", "support"):
             values = getattr(answer, name)[known]
             record[f"{name}_auroc"] = auroc(correct, values)
-            record[f"{name}_error"] = round(calibration_error(correct, values), 4)
-        kept = np.flatnonzero(known)[:MOST_KEPT]  # rows are in random order
-        terms = {name: np.round(result.terms[name][kept], 3).tolist() for name in WEIGHTS}
+            record[f"{name}_error"] = round(bins_of(values, correct).error, 4)
+        if self.terms is not None:
+            self.keep(result, known, correct)
         return record | {
             "accuracy": mean(correct),
-            "ari": round(adjusted_rand(*(v[known] for v in (answer.labels, truth))), 4),
-            "terms": {name: values for name, values in terms.items() if name != "always"},
-            "correct": correct[: len(kept)].astype(int).tolist(),
+            "accuracy_by_majority": mean(are_of_majority(labels, classes)),
+            "ari": round(adjusted_rand(labels, classes), 4),
+            "bins": bins_as_json(bins_of(confidence[known], correct)),
         }
+
+    def keep(self, result: Judged, known: np.ndarray, correct: np.ndarray) -> None:
+        """Write the terms of some rows with a class, for weights to be learned from."""
+        assert self.terms is not None
+        kept = np.flatnonzero(known)[:MOST_KEPT]  # rows are in random order
+        self.terms.mkdir(parents=True, exist_ok=True)
+        terms: dict[str, Any] = {
+            name: values[kept].astype(np.float32) for name, values in result.terms.items()
+        }
+        np.savez_compressed(
+            self.terms / f"{self.dataset}-{self.method}-{self.seed}.npz",
+            dataset=np.array(self.dataset),
+            correct=correct[: len(kept)].astype(np.int8),
+            warned=np.array(result.warned),
+            **terms,
+        )
+
+
+def bins_as_json(bins: Bins) -> dict[str, list[float]]:
+    """Rows, sums of their confidence and right ones of each bin: bins of data sets can be added."""
+    return {
+        "rows": bins.counts.tolist(),
+        "confidence": np.round(np.nan_to_num(bins.confidence) * bins.counts, 3).tolist(),
+        "right": np.round(np.nan_to_num(bins.share_right) * bins.counts).astype(int).tolist(),
+    }
 
 
 def mean(values: np.ndarray | None) -> float:
@@ -107,20 +135,18 @@ def are_correct(labels: np.ndarray, truth: np.ndarray) -> np.ndarray:
     return np.asarray(align_labels(labels, classes) == classes)
 
 
+def are_of_majority(labels: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Which labels are right, if a cluster is right for the class that most of its rows have: (n,).
+
+    >>> are_of_majority(np.array([1, 1, 0, 0]), np.array([5, 5, 5, 5]))
+    array([ True,  True,  True,  True])
+    """
+    classes = np.unique(truth, return_inverse=True)[1]
+    return np.asarray(majority_map(labels, classes, int(labels.max()) + 1)[labels] == classes)
+
+
 def auroc(correct: np.ndarray, values: np.ndarray) -> float | None:
     """How often a right label has a higher value than a wrong one; None where all are alike."""
     if correct.all() or not correct.any():
         return None
     return round(float(roc_auc_score(correct, values)), 4)
-
-
-def calibration_error(correct: np.ndarray, values: np.ndarray) -> float:
-    """The mean gap between values and shares of right labels, over ten bins of values.
-
-    >>> calibration_error(np.array([True, False]), np.array([0.9, 0.9]))
-    0.4
-    """
-    bins = np.minimum((values * N_BINS).astype(int), N_BINS - 1)
-    counts = np.bincount(bins, minlength=N_BINS)
-    gaps = np.bincount(bins, correct - values, minlength=N_BINS)
-    return float(np.abs(gaps).sum() / counts.sum())

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from deccs import plots
+from deccs.calibration import Bins
 from deccs_paper import records
 from deccs_paper.blocks import Block
 from deccs_paper.confidence import noise
@@ -22,13 +24,16 @@ HEADS = (
     "data set",
     "rows",
     "accuracy",
+    "... by majority",
     "members' support",
     "confidence",
+    "calibration error",
     "AUROC: support",
     "AUROC: confidence",
     "agreement before / after training",
     "warned",
 )
+OF_KNOWN = ("accuracy", "accuracy_by_majority", "support", "confidence", "confidence_error")
 
 
 def page_text(out: Path) -> str:
@@ -38,9 +43,7 @@ def page_text(out: Path) -> str:
         for record in latest(records.read(out), METHODS).values()
         if record["status"] == OK and record["method"] == "DECCS"
     ]
-    known = [record for record in made if record["experiment"] == EXPERIMENT]
-    paper = [record for record in known if record["dataset"] in PAPER]
-    pool = [record for record in known if record["dataset"] not in PAPER]
+    paper, pool = known_sets(out)
     noisy = [record for record in made if record["experiment"] == noise.EXPERIMENT]
     trained = [
         record
@@ -60,6 +63,21 @@ def page_text(out: Path) -> str:
             f"**The pool, {len({r['dataset'] for r in pool})} data sets**\n\n{pool_table(pool)}"
         )
     return "\n\n".join(parts)
+
+
+def known_sets(out: Path) -> tuple[list[Record], list[Record]]:
+    """The runs of DECCS on data sets with classes: the paper's, and the others."""
+    made = [
+        record
+        for record in latest(records.read(out), METHODS).values()
+        if record["status"] == OK
+        and record["method"] == "DECCS"
+        and record["experiment"] == EXPERIMENT
+    ]
+    return (
+        [record for record in made if record["dataset"] in PAPER],
+        [record for record in made if record["dataset"] not in PAPER],
+    )
 
 
 def noise_table(made: Sequence[Record]) -> str:
@@ -91,14 +109,43 @@ def known_table(made: Sequence[Record]) -> str:
         rows.append(
             [
                 name.upper(),
-                f"{first['n']:,}",
-                *(f"{average(chosen, key):.3f}" for key in ("accuracy", "support", "confidence")),
+                f"{first.get('n_used', first['n']):,}",
+                *(f"{average(chosen, key):.3f}" for key in OF_KNOWN),
                 *(ranked(chosen, key) for key in ("support_auroc", "confidence_auroc")),
                 f"{average(chosen, 'agreement_before'):.2f} / {average(chosen, 'agreement_after'):.2f}",
                 "yes" if any(record["warned"] for record in chosen) else "no",
             ]
         )
-    return markdown(list(HEADS), rows)
+    errors = average(made, "confidence_error")
+    note = (
+        f"Mean calibration error {errors:.3f}; of all their rows in one {pooled(made).error:.3f}."
+    )
+    return f"{markdown(list(HEADS), rows)}\n\n{note}"
+
+
+def pooled(made: Iterable[Record]) -> Bins:
+    """The bins of all rows of some runs."""
+    bins = [record["bins"] for record in made]
+    rows, confidence, right = (
+        np.sum([each[key] for each in bins], axis=0) for key in ("rows", "confidence", "right")
+    )
+    with np.errstate(invalid="ignore"):  # empty bins have no mean
+        return Bins(rows, confidence / rows, right / rows)
+
+
+def write_picture(out: Path, picture: Path) -> None:
+    """The reliability plot of the paper's data sets, and that of the pool beside it."""
+    paper, pool = known_sets(out)
+    named = {"The paper's data sets": paper, "The pool, weights learned on it": pool}
+    parts = {name: made for name, made in named.items() if made}
+    if not parts:
+        raise ValueError(f"{out} has no records of labeled data sets to draw.")
+    figure = plots.new_figure(4 * len(parts), 3.8)
+    for place, (name, made) in enumerate(parts.items(), start=1):
+        ax = figure.add_subplot(1, len(parts), place)
+        plots.draw_reliability(pooled(made), ax)
+        ax.set_title(f"{name}\n{ax.get_title()}", fontsize=plots.TEXT, color=plots.INK)
+    figure.savefig(picture, format="png", dpi=100, metadata={"Software": None})
 
 
 def pool_table(made: Sequence[Record]) -> str:
@@ -114,9 +161,13 @@ def pool_table(made: Sequence[Record]) -> str:
                 ranked(made, f"{name}_auroc"),
             ]
         )
-    heads = ["", "mean", "mean gap to the accuracy", "calibration error", "AUROC"]
+    heads = ["", "mean", "mean gap to the accuracy", "mean calibration error", "AUROC"]
     warned = sorted({record["dataset"] for record in made if record["warned"]})
-    note = f"Mean accuracy is {average(made, 'accuracy'):.3f}. Warned of one group: "
+    note = (
+        f"Mean accuracy is {average(made, 'accuracy'):.3f}, by majority "
+        f"{average(made, 'accuracy_by_majority'):.3f}. Calibration error of all rows in one: "
+        f"{pooled(made).error:.3f}. Warned of one group: "
+    )
     return f"{markdown(heads, rows)}\n\n{note}{', '.join(warned) or 'none'}."
 
 

@@ -236,6 +236,8 @@ def loaded(
         guessed: Sequence[pl.DataType] = table.scan(None).collect_schema().dtypes()
     except pl.exceptions.PolarsError:  # a whole number of 40 digits
         guessed = text
+    if len(guessed) != len(table.names):  # no line is as long as the header
+        guessed = text
     types = {
         name: dtype if dtype in DIRECT and name not in as_text else pl.String()
         for name, dtype in zip(table.names, guessed, strict=True)

@@ -1,0 +1,1 @@
+"""A fitted model as a small HTTP service: ``deccs serve run/``."""

@@ -1,0 +1,1 @@
+"""Whether new data still look like those of the fit."""
