@@ -1,5 +1,6 @@
 """A model of a file that answers without torch: the same answers as those of the estimator, and the same refusals."""
 
+import shutil
 import subprocess
 import sys
 import warnings
@@ -170,7 +171,7 @@ def test_other_models_are_loaded_as_the_estimator(model, tmp_path):
     ],
 )
 def test_what_the_estimator_refuses_a_predictor_refuses(folder, tmp_path, change):
-    paper()[0].save(tmp_path / "model")
+    shutil.copytree(folder / "model", tmp_path / "model")
     forge(tmp_path / "model", change)
     for load in (DECCS.load, deccs.load):
         with pytest.raises(ModelFileError):
@@ -188,7 +189,7 @@ def test_a_predictor_says_what_it_cannot_do(folder, tmp_path):
     with pytest.raises(ValueError, match="infinity"):
         light.predict(np.full((1, 4), np.inf))
     assert repr(light) == "<Predictor of 3 clusters, 4 columns>"
-    paper()[0].save(tmp_path / "model")
+    shutil.copytree(folder / "model", tmp_path / "model")
     forge(tmp_path / "model", put("Predictor", "class"))
     with pytest.raises(ModelFileError, match="'Predictor', which is no estimator"):
         deccs.load(tmp_path / "model")

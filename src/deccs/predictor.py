@@ -51,6 +51,12 @@ class Predictor(ConsensusModel, in_files=False):
         """Not possible: a Predictor holds what answers need, and not all that files hold."""
         raise AttributeError("A Predictor is not saved. Copy its file, or use deccs.DECCS.load.")
 
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks for where X is no plain array."""
+        from deccs.estimators import SoftEstimator
+
+        return SoftEstimator().__sklearn_tags__()
+
     def __repr__(self) -> str:
         return f"<Predictor of {self.n_clusters_} clusters, {self.n_features_in_} columns>"
 
