@@ -68,6 +68,7 @@ def python(*arguments, cwd):
     return result.stdout
 
 
+@pytest.mark.slow
 def test_contract_tests_pick_up_every_plugin(tmp_path):
     report = tmp_path / "report.xml"
     words = " or ".join(sorted(set(CONTRACTS.values())))

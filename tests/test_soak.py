@@ -109,6 +109,7 @@ def test_the_seed_fixes_the_acts_and_tables(tmp_path):
     assert one.read_bytes() == two.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_fit_is_killed_and_goes_on_and_a_tampered_run_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(stage, "draw_fit", lambda rng: QUICKEST)
     kill = Kill(signal.SIGKILL, call=8)

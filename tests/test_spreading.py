@@ -95,6 +95,7 @@ def test_what_cannot_be_sent_is_called_here(elsewhere):
     assert [outcome.result() for outcome in outcomes] == [0, 1]
 
 
+@pytest.mark.slow
 def test_inside_a_fit_scikit_learn_stays_in_this_process(small, elsewhere):
     seen = []
     small(
@@ -179,6 +180,7 @@ def test_members_give_the_same_labels(small, elsewhere):
     assert_array_equal(model.rounds_[0].base_partitions, other.rounds_[0].base_partitions)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Member 'deadly'")
 def test_a_member_that_no_worker_survives_does_not_end_the_fit(small, elsewhere):
     members = [("a", KMeans(3)), ("b", KMeans(4)), ("deadly", DiesElsewhere())]
@@ -191,6 +193,7 @@ def test_a_member_that_no_worker_survives_does_not_end_the_fit(small, elsewhere)
     assert model.member_names_ == ("a", "b")
 
 
+@pytest.mark.slow
 def test_a_limit_of_time_keeps_members_on_this_machine(small, elsewhere):
     with one_thread():
         model = small(n_init=2, member_timeout=60).fit(X)

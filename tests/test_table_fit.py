@@ -3,7 +3,6 @@
 A new estimator is tested here with no further line.
 """
 
-import copy
 import warnings
 
 import numpy as np
@@ -278,7 +277,8 @@ def of_array(quick_classifiers):
 def test_clusters_are_renamed_in_this_model_and_in_its_files(tmp_path):
     model = small_fit(FRAME)
     first, second = model.cluster_names_[:2]
-    assert model.rename(0, "  young\n smokers ") is model
+    old, model = model, model.rename(0, "  young\n smokers ")
+    assert old.cluster_names_[0] == first  # each edit gives a new model
     assert model.cluster_names_[:2] == ("young smokers", second)
     assert model.describe(FRAME).names == model.cluster_names_
     model.save(tmp_path / "model")
@@ -292,7 +292,7 @@ def test_clusters_are_renamed_in_this_model_and_in_its_files(tmp_path):
     [
         (3, "a", "There is no cluster 3; the clusters are 0 to 2"),
         (-1, "a", "There is no cluster -1"),
-        (True, "a", "There is no cluster True"),
+        (True, "a", "A cluster is given by its number, got True"),
         (0, " ", "A name has 1 to 100 letters"),
         (0, "a" * 101, "A name has 1 to 100 letters"),
         (0, "\x1b[31m", "A name has 1 to 100 letters in one line"),
@@ -304,8 +304,7 @@ def test_wrong_names_are_refused(of_array, cluster, given, words):
 
 
 def test_no_two_clusters_have_one_name(of_array):
-    model = copy.copy(of_array)
-    model.rename(0, "few")
+    model = of_array.rename(0, "few")
     assert model.cluster_names_ == ("few", "cluster 1", "cluster 2")
     with pytest.raises(ValueError, match="Cluster 0 is named 'few' already"):
         model.rename(1, "few")

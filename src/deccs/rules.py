@@ -264,6 +264,7 @@ def default_update_steps(n_points: int) -> int:
 def default_lambda_cons(Z: torch.Tensor) -> float:
     """The inverse variance of the first embedding, which makes the loss independent of its scale.
 
+    >>> import torch
     >>> default_lambda_cons(torch.tensor([[0.0, 0.0], [4.0, 4.0]]))  # variance 8
     0.125
     """

@@ -22,6 +22,7 @@ NOT_RECORDED = (
     "random_state",
     "network",
     "checkpoint",
+    "like",
 )
 IN_RECORDS = {
     "rounds__tol": "tolerance",
@@ -43,6 +44,7 @@ LATER = (
     "rounds__rec_by_disagreement",
     "rounds__held_out",
     "rounds__patience",
+    "rounds__lambda_pairs",
     "pretraining__n_steps",
     "pretraining__grid",
 )

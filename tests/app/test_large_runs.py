@@ -220,6 +220,7 @@ def written_parts():
         yield written
 
 
+@pytest.mark.slow
 def test_parts_that_are_lost_or_have_other_columns_are_written_again(run, place, tmp_path):
     out = tmp_path / "run"
     killed(place, out, 3)
@@ -239,6 +240,7 @@ def test_parts_that_are_lost_or_have_other_columns_are_written_again(run, place,
     assert labels.select(FRAME.columns).equals(FRAME)
 
 
+@pytest.mark.slow
 def test_other_results_stay_until_a_large_fit_is_done(run, place, tmp_path):
     out = tmp_path / "run"
     code, _, err = fit(place, place / "x.parquet", out)

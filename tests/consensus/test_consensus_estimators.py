@@ -274,6 +274,7 @@ class Counted:
 
 def test_rows_are_read_block_by_block(blobs, monkeypatch):
     monkeypatch.setattr("deccs.data.source.rows_at_once", lambda width: 25)
+    monkeypatch.setattr("deccs.base.rows_to_sketch", lambda n_rows, n_features: 25)
     source = Counted(blobs.X)
     model = ConsensusClustering(3, sample_size=60, random_state=0).fit(source)
     assert source.most == 25

@@ -547,6 +547,7 @@ def test_bombs_are_refused_in_bounded_memory(tmp_path, monkeypatch, ending):
     assert "longer than 10 MB" in message and peak < 200
 
 
+@pytest.mark.slow
 def test_100_000_columns(file):
     names = ",".join(f"g{number}" for number in range(100_000))
     line = ",".join(["1.5", "NA"] * 50_000)

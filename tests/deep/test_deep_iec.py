@@ -160,8 +160,9 @@ def test_the_fit_asks_the_members_for_each_point_once(monkeypatch, blobs):
     monkeypatch.setattr(ArrayRows, "read", counted)
     IEC(**QUICK).fit(blobs.X)
     # All rows for their gaps, one row for the shift and all rows for the scale, a sample of all rows for
-    # each member, and all rows for the nearest centers; none for the labels. A sample is kept for the stability.
-    assert sum(n_rows) == 1 + (1 + 1 + QUICK["n_partitions"] + 1 + 1) * len(blobs.X)
+    # each member, and all rows for the nearest centers; none for the labels. A sample is kept for the stability, and
+    # one for the columns.
+    assert sum(n_rows) == 1 + (1 + 1 + QUICK["n_partitions"] + 1 + 1 + 1) * len(blobs.X)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ def results(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESUMABLE)
 def test_killed_and_resumed_it_gives_the_same_model(results, name):
     n_kills = (results / f"{name}.txt").read_text()

@@ -26,9 +26,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from deccs import DECCS, Network, Pretraining, Rounds, base
+from deccs import DECCS, Network, Pretraining, Rounds
 from deccs.app import cli, commands
 from deccs.app.run_folder import COMPLETE, MOVING
+from deccs.counting import cluster_stability
 from deccs.rounds import classifiers
 from deccs.storage import CheckpointError, checkpoints
 from tests.helpers.command_line import write_table
@@ -439,7 +440,7 @@ def quick_and_often():
     torch.set_num_threads(1)
     kept = [
         (classifiers, "MOST_STEPS", 20),
-        (base, "stability_of", lambda drawn: []),
+        (cluster_stability, "stability_of", lambda drawn: []),
         (checkpoints, "LEAST_PAUSE", 0.0),
         (checkpoints, "PAUSE_PER_COST", 0),
     ]

@@ -9,6 +9,7 @@ pytest.importorskip("resource")  # limits of memory, and processes that are fork
 from tests.fuzz.models import GOOD, REFUSED, WORKS, recorded, run
 
 
+@pytest.mark.slow
 def test_the_record_of_a_run_can_be_written():
     line = json.loads(json.dumps(recorded(20, seed=1, start=5)))
     assert line["n"] == sum(line["outcomes"].values()) == 20 and line["start"] == 5

@@ -84,6 +84,7 @@ def test_the_work_of_all_steps_is_that_of_one_process():
     assert share_of_batch(20, 4) == 20  # small batches are not made smaller
 
 
+@pytest.mark.slow
 def test_two_processes_get_one_model_twice_with_the_same_bits():
     body = (
         FIT
@@ -98,6 +99,7 @@ def test_two_processes_get_one_model_twice_with_the_same_bits():
     assert len({one.out for one in first + again}) == 1
 
 
+@pytest.mark.slow
 def test_starts_are_dealt_to_processes_with_the_bits_of_one():
     """Nothing is pretrained together here, so that starts elsewhere give what they give alone."""
     body = (
@@ -195,7 +197,8 @@ KILLED = (
 )
 
 
-@pytest.mark.parametrize("who", [pytest.param(0, marks=pytest.mark.slow), 1])
+@pytest.mark.slow
+@pytest.mark.parametrize("who", [0, 1])
 def test_a_killed_process_ends_all_and_the_same_command_goes_on(tmp_path, who):
     """With the same number of processes the bits are those of a fit that was not disturbed."""
     straight = run_together(KILLED, 2, FOLDER=tmp_path / "straight")
@@ -302,6 +305,7 @@ def test_more_processes_than_parts(table, tmp_path):
     assert len(list((tmp_path / "run" / "labels").iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_errors_of_the_command_line_are_told_once(table, tmp_path):
     ended = wait_for(fit_together(2, tmp_path / "none.parquet", tmp_path / "run"))
     assert "There is no file" in ended[0].err and ended[1].err == ""

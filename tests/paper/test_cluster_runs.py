@@ -24,6 +24,7 @@ def invoke(*words):
     return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "300"})
 
 
+@pytest.mark.slow
 def test_the_yardstick_on_dask_has_the_records_it_has_here(dask_client, tmp_path, monkeypatch):
     folder, out = write_pool(tmp_path / "pool", "one", "two"), tmp_path / "out.jsonl"
     monkeypatch.chdir(tmp_path)

@@ -81,6 +81,7 @@ def test_resuming_repeats_nothing(tmp_path):
     assert sorted(record["repetition"] for record in records.read(out)) == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_kill_9_loses_nothing_repeats_nothing_and_breaks_no_line(tmp_path):
     out, wanted = tmp_path / "records.jsonl", runs(12, "consensus")
     rng, context, kills = random.Random(0), get_context("fork"), 0

@@ -10,6 +10,7 @@ from deccs_paper import consensus_speed, constraints, rules_table, speed, table
 from deccs_paper.mixed import tables as mixed
 from deccs_paper.scale import page as scale
 from deccs_paper.yardstick import by_dataset, tables
+from tests.helpers.quick_count import quick_counts
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -133,4 +134,5 @@ def test_the_python_of_the_pages_runs(block, monkeypatch, tmp_path):
     for name, value in ALONE.items():
         monkeypatch.setenv(name, value)
     known = {"my_labels": y, "base_partitions": [y, y[::-1]], "X": X, "X_new": X}
-    exec(block, known | {"customers": customers, "deccs": deccs})
+    with quick_counts():
+        exec(block, known | {"customers": customers, "deccs": deccs})

@@ -457,8 +457,8 @@ def fail_at(monkeypatch, *steps):
     """Make the gradients and the loss of an update NaN in these steps, counted from 1."""
     real, count = objective.Objective.gradients, iter(range(1, 10_000))
 
-    def broken(self, autoencoder, classifiers, x, y, centers):
-        centers, terms = real(self, autoencoder, classifiers, x, y, centers)
+    def broken(self, autoencoder, classifiers, x, y, centers, *pairs):
+        centers, terms = real(self, autoencoder, classifiers, x, y, centers, *pairs)
         if next(count) in steps:
             for parameter in autoencoder.parameters():
                 parameter.grad *= math.nan
@@ -625,9 +625,9 @@ def test_an_update_moves_images_and_keeps_their_labels(monkeypatch):
     left = np.arange(120) % 2  # the side of the blot
     seen = []
 
-    def watch(self, autoencoder, classifiers, x, y, centers):
+    def watch(self, autoencoder, classifiers, x, y, centers, *pairs):
         seen.append((x, y, centers))
-        return plain(self, autoencoder, classifiers, x, y, centers)
+        return plain(self, autoencoder, classifiers, x, y, centers, *pairs)
 
     plain = objective.Objective.gradients
     monkeypatch.setattr(objective.Objective, "gradients", watch)

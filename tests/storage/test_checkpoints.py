@@ -148,6 +148,7 @@ def test_stopped_at_any_epoch_or_round_it_goes_on(name, blobs, tmp_path, at_ever
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_images_are_moved_alike_after_a_break(tmp_path, at_every_epoch):
     X = blots()
     straight = new(n_clusters=2).fit(X)
@@ -446,6 +447,7 @@ assert os.waitpid(start("resumed.zip", "checkpoint"), 0)[1] == 0
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
 def test_killed_at_ten_random_moments_and_resumed_it_gives_the_same_bits(tmp_path):
     """In processes forked from one that has imported all: a kill is as sudden, and they start in no time."""

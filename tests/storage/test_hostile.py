@@ -114,7 +114,7 @@ def test_preprocessing_that_is_a_list_is_a_model_file_error(folder):
         ({"base_partitions_": np.zeros((4, 180))}, "array of int64"),
         ({"base_partitions_": np.zeros((3, 180), np.int64)}, "member_names_"),
         ({"_sample_labels": np.full(180, -2)}, "between"),
-        ({"n_features_in_": 5}, "5 features"),
+        ({"n_features_in_": 5}, "5 features|mismatch"),
         ({"n_features_in_": 10**12}, "n_features_in_"),
         ({"labels_": np.zeros(0, np.int64)}, "labels_"),
         ({"n_clusters_": 10**9}, "clusters"),

@@ -64,6 +64,7 @@ def test_a_fork_does_not_hold_the_lock_for_its_parent(tmp_path):
     os.waitpid(child, 0)
 
 
+@pytest.mark.slow
 def test_many_at_once_are_never_two_inside(tmp_path):
     inside, refused, clashes = [], [], []
 

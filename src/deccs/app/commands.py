@@ -471,7 +471,11 @@ def edit(request: EditRequest, output: Output) -> None:
         output.result({"edits": edits}, "\n".join(lines) or "Nothing was edited.")
         return
     with run_folder.in_use(out):
-        run_folder.settle(out)
+        if run_folder.settle(out):
+            raise RunError(
+                f"An earlier command was interrupted after it had written all of {out}; its files are in place "
+                f"now. Look at `deccs edit {shlex.quote(str(out))}`, and repeat the edit if it is not there."
+            )
         title = title_of(request.data or str(read_summary(out)["data"]["file"]))
         with warnings_as_notes(output):
             model = edited_run(request, title)

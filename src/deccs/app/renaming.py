@@ -22,7 +22,9 @@ def rename_in_run(folder: Path, cluster: int, name: str) -> None:
     """Write the name to labels, description, model and summary; killed in between, the same call finishes it."""
     summary, text = read_summary(folder), read_description(folder)
     model, preprocessing = load_model(folder)
-    model = model.rename(cluster, name)
+    renamed = model.rename(cluster, name)
+    if renamed.edits_[-1:] != model.edits_[-1:]:  # else the same command, once more after a kill
+        model = renamed
     names = model.cluster_names_
     for one in summary.get("clusters") or []:
         if one["label"] < len(names):

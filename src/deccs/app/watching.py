@@ -100,7 +100,7 @@ def table_rows(entries: Iterable[history.Entry]) -> list[list[str]]:
 def grown(entry: history.Entry) -> str:
     """The cluster whose share has changed most.
 
-    >>> grown(history.Entry({"clusters": [[0, "loyal", 0.5, 0.7], [1, "new", 0.5, 0.3]]}))
+    >>> grown(history.Entry({"clusters": [[0, "loyal", 0.5, 0.7], [1, "new", 0.25, 0.2]]}))
     'loyal 50% -> 70%'
     """
     if not entry.clusters:

@@ -78,8 +78,8 @@ class Constraints:
         first[component[inside][::-1]] = place[inside][::-1]
         speaker = np.where(inside, place, first[component])
         order = np.flatnonzero(inside)[np.argsort(component[inside], kind="stable")]
-        chained = component[order][1:] == component[order][:-1]
-        must = np.column_stack([place[order][:-1], place[order][1:]])[chained]
+        follows = component[order][1:] == component[order][:-1]
+        must = np.column_stack([place[order][:-1], place[order][1:]])[follows]
         cannot = speaker[np.searchsorted(rows, self.cannot)].reshape(-1, 2)
         return Constraints(must, cannot[(cannot >= 0).all(1)], self.labels[index], self.classes)
 
