@@ -135,7 +135,7 @@ def draw_flow(folders: Sequence[Path], picture: Path) -> None:
     labels = [np.array([run.labels[name] for name in common]) for run in runs]
     numbers = max(int(part.max()) for part in labels) + 1
     names = [last_name(number, runs) for number in range(numbers)]
-    axes = plot_flow(labels, names=names, titles=[str(folder) for folder in folders])
+    axes = plot_flow(labels, names=names, titles=[folder.resolve().name for folder in folders])
     try:
         figure = axes.get_figure(root=True)
         assert figure is not None
