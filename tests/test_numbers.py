@@ -20,6 +20,7 @@ from deccs.data.scaling import Scaler
 from deccs.data.source import source_of
 from deccs.deep import DEC, IEC
 from deccs.scores import ari
+from tests.helpers.slow import mostly_slow
 from tests.helpers.small import small_deccs
 
 N = 120
@@ -46,7 +47,7 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", mostly_slow(METHODS, ("ConsensusClustering", "DEC")))
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_column_of_any_size_does_not_hide_clear_clusters(column, method):

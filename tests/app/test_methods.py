@@ -8,6 +8,7 @@ import pytest
 from deccs import storage
 from deccs.app.methods import methods
 from tests.helpers.command_line import deccs, rows_of, write_table
+from tests.helpers.slow import mostly_slow
 
 # Settings for a fit within a second; each method takes those it has.
 QUICK = {
@@ -28,7 +29,9 @@ def quick_settings(method):
     return [word for setting in words for word in ("--set", setting)]
 
 
-@pytest.mark.parametrize("method", [*methods(), "IDEC"])
+@pytest.mark.parametrize(
+    "method", mostly_slow([*methods(), "IDEC"], ("consensus", "deepect", "IDEC"))
+)
 def test_every_method_writes_a_run(method, tmp_path, blobs):
     file = write_table(tmp_path / "train.csv", blobs.X[:120])
     out = tmp_path / "run"

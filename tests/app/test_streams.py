@@ -14,6 +14,7 @@ from deccs.app import cli, commands
 from deccs.app.output import Steady, printable
 from tests.helpers.command_line import write_table
 from tests.helpers.forks import CONTEXT
+from tests.helpers.slow import mostly_slow
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 RESULTS = {"labels.csv", "clusters.txt", "embedding.npy", "model", "summary.json", "report.html"}
@@ -88,7 +89,7 @@ def fit(data, out, *more):
     ]
 
 
-@pytest.mark.parametrize("stdout", [None, CLOSED, GONE])
+@pytest.mark.parametrize("stdout", mostly_slow([None, CLOSED, GONE], (GONE,)))
 @pytest.mark.parametrize("stderr", [None, CLOSED, GONE, FULL])
 def test_a_fit_needs_no_streams(stdout, stderr, data, tmp_path):
     out = tmp_path / "run"

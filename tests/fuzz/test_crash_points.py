@@ -13,14 +13,13 @@ pytestmark = pytest.mark.skipif(
 )
 # Calls to skip between kills. They are odd, so that all kinds of calls are met.
 SAMPLES = {
-    "fit": 67,
-    "fit --overwrite": 71,
-    "fit, resumed": 59,
-    "fit --method consensus --overwrite": 31,
-    "rename": 3,
+    "fit": 97,
+    "fit, resumed": 89,
+    "fit --method consensus --overwrite": 61,
+    "rename": 5,
     "save as a folder": 7,
     "save as a zip file": 9,
-    "fit in Python": 53,
+    "fit in Python": 83,
 }
 
 

@@ -1,4 +1,4 @@
-"""A thousand changed model files; ``make fuzz`` tries 100,000."""
+"""Some hundred changed model files; ``make fuzz`` tries 100,000."""
 
 import json
 
@@ -16,9 +16,9 @@ def test_the_record_of_a_run_can_be_written():
     assert sum(sum(outcomes.values()) for outcomes in line["by_model"].values()) == 20
 
 
-def test_a_thousand_changed_model_files_are_refused_or_work():
-    record = run(1_000, seed=20)
+def test_changed_model_files_are_refused_or_work():
+    record = run(400, seed=20)
     assert record.failures == []
-    assert record.n == sum(record.outcomes[outcome] for outcome in GOOD) == 1_000
-    assert record.outcomes[REFUSED] > 500 and record.outcomes[WORKS] > 50
+    assert record.n == sum(record.outcomes[outcome] for outcome in GOOD) == 400
+    assert record.outcomes[REFUSED] > 200 and record.outcomes[WORKS] > 20
     assert len(record.by_model) > 25 and record.most_growth_mb < 300

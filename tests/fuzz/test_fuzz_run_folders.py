@@ -7,6 +7,7 @@ import pytest
 from tests.fuzz import checkpoints, run_folders
 from tests.fuzz.crash_points import quick_and_often
 from tests.helpers.forks import in_fork
+from tests.helpers.slow import mostly_slow
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it forks, and reads /proc")
 MOST_MB = 300
@@ -19,12 +20,12 @@ def fuzz_runs(place, seed, n):
 
 
 def test_commands_refuse_changed_run_folders_in_a_sentence(tmp_path):
-    found = in_fork(fuzz_runs, tmp_path, 0, 100)
+    found = in_fork(fuzz_runs, tmp_path, 0, 60)
     assert found["problems"] == []
     assert found["seconds"] < run_folders.MOST_SECONDS and found["mb"] < MOST_MB
 
 
-@pytest.mark.parametrize("name", ["rounds", "count", "DeepECT"])
+@pytest.mark.parametrize("name", mostly_slow(["rounds", "count", "DeepECT"], ("rounds",)))
 def test_fits_go_on_from_changed_checkpoints(name, tmp_path):
     found = checkpoints.fuzz_in_fork(tmp_path, seed=0, numbers=list(range(25)), names=[name])
     assert found["problems"] == []

@@ -8,6 +8,7 @@ from deccs.group.group import ALONE, Group, attempt, can_be_sent, check_same, sh
 from deccs.group.joining import distributed
 from deccs.group.watch import GroupError
 from tests.helpers.processes import free_port, program, run_together, start, wait_for
+from tests.helpers.slow import mostly_slow
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 100, 101])
@@ -104,7 +105,7 @@ ENDINGS = {
 }
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", mostly_slow(ENDINGS, ("kill",)))
 @pytest.mark.parametrize("who", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_the_others_hear_of_a_process_that_ends(ending, who):
     """Whether they wait for it or compute; the program itself need not look."""

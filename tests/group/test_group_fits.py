@@ -21,6 +21,7 @@ from deccs.settings import Pretraining
 from deccs.training.batches import hold_out
 from deccs.training.pretraining import Reconstruction, share_of_batch
 from tests.helpers.processes import run_together, start, wait_for
+from tests.helpers.slow import mostly_slow
 
 N_ROWS = 3_000
 
@@ -270,9 +271,7 @@ def fit_together(size, path, out, *words, **changes):
     return start([*command, *words], size, **changes)
 
 
-@pytest.mark.parametrize(
-    "size", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("size", mostly_slow([2, 3, 4], ()))
 def test_a_large_table_is_labeled_in_parts(table, tmp_path, size):
     """12 parts of 256 rows; with 4 processes 3 each."""
     from deccs.scores import nmi

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.decomposition import PCA
 
+from deccs.inference.seen import Seen
 from deccs.members.views import (
     MANIFOLD,
     MOST_COMPONENTS,
@@ -14,7 +15,6 @@ from deccs.members.views import (
     RAW,
     WIDE,
     Components,
-    Seen,
     carried,
     fit_components,
     views_of,

@@ -6,8 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from deccs_paper import consensus_speed, constraints, rules_table, speed, table
+from deccs_paper import consensus_speed, constraints, export_check, rules_table, speed, table
+from deccs_paper.confidence import tables as confidence
 from deccs_paper.mixed import tables as mixed
+from deccs_paper.months import command as months
+from deccs_paper.novelty import tables as novelty
 from deccs_paper.scale import page as scale
 from deccs_paper.yardstick import by_dataset, tables
 from tests.helpers.quick_count import quick_counts
@@ -56,6 +59,32 @@ RESULTS = ROOT / "results"
             constraints.PAGE,
             constraints.page_text,
             f"{constraints.PAGE.command} --out results/constraints.jsonl",
+        ),
+        (
+            "docs/watching.md",
+            novelty.PAGE,
+            novelty.page_text,
+            f"{novelty.PAGE.command} --out results/novelty.jsonl",
+        ),
+        (
+            "docs/confidence.md",
+            confidence.PAGE,
+            confidence.page_text,
+            f"{confidence.PAGE.command} --out results/confidence.jsonl",
+        ),
+        (
+            "docs/refit.md",
+            months.PAGE,
+            lambda path: months.page_text(
+                months.read_records(path), months.PAGE.command.split()[2:]
+            ),
+            f"{months.PAGE.command} --out results/months.jsonl",
+        ),
+        (
+            "docs/production.md",
+            export_check.PAGE,
+            lambda path: export_check.markdown(export_check.of_records(path)),
+            f"{export_check.PAGE.command} --out results/onnx.jsonl",
         ),
         ("README.md", by_dataset.RIVALS, by_dataset.rivals_table, by_dataset.RIVALS.command),
         (
@@ -110,7 +139,11 @@ ALONE = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_POR
 @pytest.mark.parametrize(
     "block",
     [
-        pytest.param(block, id=f"{page.stem}-{number}")
+        pytest.param(
+            block,
+            id=f"{page.stem}-{number}",
+            marks=[pytest.mark.slow] if page.stem == "large_data" else [],  # half a minute
+        )
         for page in PAGES
         for number, block in enumerate(code_blocks(page))
     ],

@@ -5,6 +5,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
+from deccs.inference.heads import softmax
 from deccs.rounds.classifiers import (
     Classifiers,
     Heads,
@@ -13,7 +14,6 @@ from deccs.rounds.classifiers import (
     logits,
     only_member,
     present_clusters,
-    softmax,
 )
 from deccs.rounds.losses import cross_entropy
 from deccs.training.engine import train

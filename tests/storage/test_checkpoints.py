@@ -19,6 +19,7 @@ from deccs import DECCS, Callback, Network, Pretraining, Rounds
 from deccs.storage import CheckpointError, CheckpointWarning, checkpoints
 from deccs.storage.checkpoints import FolderCheckpoint, as_fact, fingerprint
 from tests.helpers.images import blots
+from tests.helpers.slow import mostly_slow
 
 pytestmark = pytest.mark.usefixtures("quick_classifiers")
 MEMBERS = [("km", KMeans(3, n_init=2)), ("gm", GaussianMixture(3)), ("five", KMeans(5, n_init=2))]
@@ -125,7 +126,7 @@ def assert_same_bits(one, other):
         assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", mostly_slow(SETTINGS, ("plateau, dropout", "search")))
 def test_stopped_at_any_epoch_or_round_it_goes_on(name, blobs, tmp_path, at_every_epoch):
     settings = SETTINGS[name]
     counter = Stopper()
@@ -315,7 +316,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("what", mostly_slow(CHANGES, ("text", "smaller weights")))
 def test_a_state_with_other_content_is_set_aside_before_it_is_used(
     what, blobs, tmp_path, at_every_epoch
 ):
