@@ -17,8 +17,8 @@ def test_the_record_of_a_run_can_be_written():
 
 
 def test_changed_model_files_are_refused_or_work():
-    record = run(400, seed=20)
+    record = run(200, seed=20)
     assert record.failures == []
-    assert record.n == sum(record.outcomes[outcome] for outcome in GOOD) == 400
-    assert record.outcomes[REFUSED] > 200 and record.outcomes[WORKS] > 20
-    assert len(record.by_model) > 25 and record.most_growth_mb < 300
+    assert record.n == sum(record.outcomes[outcome] for outcome in GOOD) == 200
+    assert record.outcomes[REFUSED] > 100 and record.outcomes[WORKS] > 10
+    assert len(record.by_model) > 20 and record.most_growth_mb < 300

@@ -1,4 +1,4 @@
-"""A hundred changed run folders and checkpoints; more by ``python -m tests.fuzz.run_folders --n 5000``."""
+"""Some changed run folders and checkpoints; more by ``python -m tests.fuzz.run_folders --n 5000``."""
 
 import sys
 
@@ -20,7 +20,7 @@ def fuzz_runs(place, seed, n):
 
 
 def test_commands_refuse_changed_run_folders_in_a_sentence(tmp_path):
-    found = in_fork(fuzz_runs, tmp_path, 0, 60)
+    found = in_fork(fuzz_runs, tmp_path, 0, 30)
     assert found["problems"] == []
     assert found["seconds"] < run_folders.MOST_SECONDS and found["mb"] < MOST_MB
 
