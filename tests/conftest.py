@@ -120,7 +120,9 @@ def ray_cluster():
     ray.shutdown()
 
 
-@pytest.fixture(params=["loky", "dask", pytest.param("ray", marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=["loky", *(pytest.param(name, marks=pytest.mark.slow) for name in ("dask", "ray"))]
+)
 def elsewhere(request):
     """joblib with two workers of some kind."""
     from joblib import parallel_config

@@ -7,6 +7,7 @@ import pytest
 
 from tests.fuzz.crash_points import CASES, Wrong, crashes, quick_and_often
 from tests.helpers.forks import in_fork
+from tests.helpers.slow import mostly_slow
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not hasattr(os, "fork"), reason="it forks, and reads /proc"
@@ -30,7 +31,7 @@ def wrong_crashes(name, place, every):
     return [f"call {number}: {state}" for number, state in states if isinstance(state, Wrong)]
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", mostly_slow(SAMPLES, ("rename",)))
 def test_killed_at_a_call_it_is_old_or_new_and_goes_on(name, tmp_path):
     assert in_fork(wrong_crashes, name, tmp_path, SAMPLES[name]) == []
 

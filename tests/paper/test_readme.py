@@ -124,6 +124,7 @@ def code_blocks(path):
     return [part.split("```")[0] for part in path.read_text().split("```python\n")[1:]]
 
 
+QUICK_PAGES = ("README", "editing", "refit", "production", "constraints", "watching", "confidence")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FEW = {
     "deccs.rounds.update.default_update_steps": 5,
@@ -142,7 +143,7 @@ ALONE = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_POR
         pytest.param(
             block,
             id=f"{page.stem}-{number}",
-            marks=[pytest.mark.slow] if page.stem == "large_data" else [],  # half a minute
+            marks=[] if page.stem in QUICK_PAGES else [pytest.mark.slow],
         )
         for page in PAGES
         for number, block in enumerate(code_blocks(page))
